@@ -1,6 +1,5 @@
-"""Parameter files: what is accepted, and that an error is one line with file, key, value and what is accepted."""
-
 import dataclasses
+import itertools
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,9 @@ from cnslib.core.settings.sections import AXES
 PARAMS = paths.ROOT / "params.yaml"
 SECTIONS = {name: read.load(paths.ROOT / name) for name in ("params.yaml", "world.yaml")}
 SECTIONS = SECTIONS["world.yaml"] | SECTIONS["params.yaml"]
-SAID_TWICE = {"smoke.yaml": {("bisection", "seeds"), ("bisection", "scans"), ("scenarios", "photo_severities")}}
 
 
 def edited(tmp_path: Path, old: str, new: str) -> Path:
-    """A copy of params.yaml with one replacement."""
     text = PARAMS.read_text()
     assert old in text
     path = tmp_path / "params.yaml"
@@ -26,18 +23,14 @@ def edited(tmp_path: Path, old: str, new: str) -> Path:
 
 
 def overlaid(tmp_path: Path, text: str) -> Path:
-    """An overlay."""
     path = tmp_path / "own.yaml"
     path.write_text(text)
     return path
 
 
 @pytest.mark.parametrize("name", ["smoke.yaml", "benchmark.yaml", "paper.yaml"])
-def test_an_overlay_replaces_single_values_and_holds_only_what_it_changes(name):
-    plain, own = read.read(PARAMS), read.read(paths.ROOT / name)
-    same = {(section, key) for section, values in own.items() for key in values if values[key] == plain[section].get(key)}
-    assert same <= SAID_TWICE.get(name, set())
-    sections = read.load(PARAMS, paths.ROOT / name)
+def test_an_overlay_replaces_single_values(name):
+    own, sections = read.read(paths.ROOT / name), read.load(PARAMS, paths.ROOT / name)
     assert sections["base"].out == own["base"]["out"] and sections["failure"].bootstrap == sections["base"].bootstrap
     assert type(sections["sliders"]) is method.Sliders
 
@@ -73,8 +66,6 @@ DDIM = {"DDIM": {"scheduler": "DDIMScheduler", "steps": 8, "spacing": "linspace"
         ("line", {"families": {"resnet": ["x"], "vit": ["x"]}}, "every classifier in at most one family"),
         ("base", {"seeds": 10**30}, "less than 2147483648"),
         ("pretraining", {"objectives": {"mae": {"masked": float("nan")}}}, "finite numbers, none below 0"),
-        ("pretraining", {"objectives": {"simclr": {"steps": -1}}}, "finite numbers, none below 0"),
-        ("pretraining", {"objectives": {"simclr": {"temperature": float("inf")}}}, "finite numbers, none below 0"),
         ("bisection", {"resolution": 0.3}, r"0\.5 halved one to ten times"),
         ("photos", {"reference": "vgg"}, "lite0"),
         ("ablation", {"samplers": DDIM, "reference": "DDIM"}, "leading or trailing"),
@@ -88,8 +79,6 @@ def test_a_value_that_breaks_a_rule_is_named_with_what_is_accepted(section, chan
 
 
 def test_an_overlay_names_a_file_a_key_and_a_classifier_that_there_are(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"absent\.yaml"):
-        read.load(tmp_path / "absent.yaml")
     with pytest.raises(ValueError, match=r"sliders\.rnak is not a key"):
         read.load(PARAMS, overlaid(tmp_path, "sliders: {rnak: 2}"))
     for change in ("axes: {reference: vgg}", "bisection: {classifiers: [vgg]}"):
@@ -114,8 +103,6 @@ def test_a_section_takes_the_shared_bootstrap_but_for_what_it_names_itself(tmp_p
     sections = read.load(PARAMS, overlaid(tmp_path, "failure: {bootstrap: {resamples: 7}}"))
     shared = sections["base"].bootstrap
     assert sections["failure"].bootstrap == dataclasses.replace(shared, resamples=7) and sections["ranking"].bootstrap == shared
-    with pytest.raises(ValueError, match=r"unknown key accuracy\.bootstrap\.samples"):
-        read.load(PARAMS, overlaid(tmp_path, "accuracy: {bootstrap: {samples: 7}}"))
 
 
 def test_numbers_are_read_as_yaml_1_2_and_an_integer_in_the_place_of_a_fraction_stays_one(tmp_path):
@@ -134,13 +121,6 @@ def test_a_run_tells_its_section_with_the_comments_of_the_file_and_of_the_overla
     assert run.layout.figures == paths.ROOT / "figures" / "accuracy" and "too short" not in run._repr_markdown_()
     few = read.start("ranking", "params.yaml", str(overlaid(tmp_path, "base: {seeds: 4}")))
     assert "*Intervals by resampling need at least 5 seeds and classes" in few._repr_markdown_()
-
-
-def test_a_run_looks_at_the_models_that_its_notebook_names(tmp_path):
-    overlay = overlaid(tmp_path, "base: {prediction: epsilon}")
-    assert read.start("sliders", "params.yaml", str(overlay)).base.prediction == "epsilon"
-    with pytest.raises(ValueError, match=r"base\.pipeline: .*says prediction_type v_prediction"):
-        read.start("sliders", "params.yaml", str(overlay), models=["pipeline"])
 
 
 @pytest.mark.parametrize(
@@ -177,7 +157,6 @@ FREE = {"arguments", "network", "objectives"}  # arguments of other libraries, a
 
 
 def leaves(value, place=()):
-    """Every number of a parameter file with its place; options that go to other libraries apart."""
     if isinstance(value, dict):
         for key, part in value.items():
             if key not in FREE and not (place[:1] in (("zoo",), ("augmentation",), ("pretraining",)) and key == "classifiers"):
@@ -190,7 +169,6 @@ def leaves(value, place=()):
 
 
 def replaced(value, place, new):
-    """A copy of nested values with one of them replaced."""
     if not place:
         return new
     first, *rest = place
@@ -200,13 +178,12 @@ def replaced(value, place, new):
 
 
 @pytest.mark.parametrize("file", TABLES)
-@pytest.mark.parametrize("new", [float("nan"), float("inf"), float("-inf"), -(10**30), -1e30, True, "1", None, [1]])
-def test_every_number_has_a_range(file, new):
-    """No key takes what is no finite number, and none is without a lower limit: by construction, for all numbers of the files."""
-    table = TABLES[file]
+def test_every_number_has_a_range(file):
+    """No key takes what is no finite number, and none is without a lower limit; each meets two of the wrong values in turn."""
+    table, wrong = TABLES[file], itertools.cycle([float("nan"), -(10**30), True, float("inf"), "1", -1e30, None, float("-inf"), [1]])
     places = list(leaves(table))
     assert len(places) > 50
-    for section, *place in places:
+    for (section, *place), new in zip(2 * places, wrong, strict=False):
         with pytest.raises(ValueError) as raised:
             read.build(section, replaced(table[section], place, new), table["base"].get("bootstrap", {}))
         assert "\n" not in str(raised.value) and section in str(raised.value)

@@ -1,6 +1,3 @@
-"""Weight files: a local path, then the hub; what is checked before anything reads them."""
-
-import dataclasses
 import hashlib
 import json
 
@@ -8,13 +5,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from cnslib.core import paths, sources, units
-from cnslib.core.settings import read
+from cnslib.core import sources, units
 
 KEY = "evaluation.classifiers.x"
-POINTER = (
-    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
-)
 
 
 @pytest.fixture
@@ -68,8 +61,6 @@ def test_the_digest_is_checked_as_a_whole_or_by_its_first_digits(file):
     wrong = ("0" if digest[0] != "0" else "1") + digest[1:]
     with pytest.raises(ValueError, match=f"{KEY}: {file} has sha256 {digest}; accepted: {wrong}"):
         resolve(file, sha256=wrong)
-    with pytest.raises(ValueError, match=rf"{KEY}\.sha256: .* is not accepted; accepted: 8 to 64 hexadecimal digits"):
-        resolve(file, sha256=digest[:7])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +68,7 @@ def test_the_digest_is_checked_as_a_whole_or_by_its_first_digits(file):
     [
         (b"", "is empty"),
         (b"\n <!DOCTYPE html><html><body>Sign in</body></html>", "is a web page, not weights"),
-        (POINTER.encode(), "is a Git LFS pointer, not weights"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "is a Git LFS pointer, not weights"),
     ],
 )
 def test_what_is_no_weights_is_told_apart_before_it_is_read(file, content, message):
@@ -86,26 +77,9 @@ def test_what_is_no_weights_is_told_apart_before_it_is_read(file, content, messa
         resolve(file, sha256="00000000")
 
 
-def base(folder, files: dict[str, str], prediction: str = "v_prediction"):
-    """The shared parameters with a pipeline in a folder, whose files have these digests."""
-    source = {"hub": "", "revision": "", "sha256": files}
-    shared = read.load(paths.ROOT / "params.yaml")["base"]
-    return dataclasses.replace(shared, pipeline=str(folder), sources={"pipeline": source}, prediction=prediction)
-
-
-def test_a_model_is_provided_only_where_a_step_needs_it_and_from_the_directory_of_its_key(tmp_path):
-    (tmp_path / "model_index.json").write_text("{}")
-    whole, broken = base(tmp_path, {"model_index.json": ""}), base(tmp_path, {"model_index.json": "0" * 64})
-    assert sources.provide(whole, ["pipeline"]) == whole
-    assert sources.provide(broken, ["clip"]) == broken
-    with pytest.raises(ValueError, match=r"base\.pipeline: .*model_index\.json has sha256"):
-        sources.provide(broken, ["pipeline"])
-
-
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({}, "prediction_type epsilon, timestep_spacing leading; accepted: v_prediction .*, leading or trailing"),
         ({"prediction_type": "v_prediction", "timestep_spacing": "linspace"}, "timestep_spacing linspace"),
     ],
 )
@@ -119,7 +93,6 @@ def test_a_scheduler_that_says_something_else_than_the_parameters_is_refused(tmp
 
 
 def test_a_model_is_read_only_as_the_manifest_tells_it(tmp_path):
-    """One bit of one file, a file too many, a file too few; a directory of which no manifest tells is taken as it is."""
     models = tmp_path / "models"
     for name in ("oracle", "classifiers/vit"):
         folder = models / name
@@ -137,6 +110,3 @@ def test_a_model_is_read_only_as_the_manifest_tells_it(tmp_path):
                 sources.require_recorded(folder, key="mine")
             (folder / name).unlink() if kept is None else (folder / name).write_bytes(kept)
         sources.require_recorded(folder, key="mine")
-    (models / "manifest.json").write_text("{")
-    with pytest.raises(ValueError, match=r"mine: .*manifest\.json is no JSON file .*dvc checkout data\.dvc"):
-        sources.require_recorded(models / "oracle", key="mine")

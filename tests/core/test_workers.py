@@ -1,5 +1,3 @@
-"""Work side by side: results in order, one thread each, the same bits on any number of cores; failures are told by name."""
-
 import os
 from pathlib import Path
 
@@ -19,7 +17,6 @@ def reciprocal(number):
 
 
 def gradient(seed):
-    """The gradient of a convolution, whose sums depend on how many threads share them."""
     generator = torch.Generator().manual_seed(seed)
     images = torch.randn((8, 16, 32, 32), generator=generator)
     weights = torch.randn((32, 16, 3, 3), generator=generator, requires_grad=True)
@@ -78,12 +75,3 @@ def test_a_unit_that_fails_leaves_the_others_alone(tmp_path):
     with pytest.raises(ValueError, match="4 is poison"):
         workers.each(tiny_work.eventful, pieces(tmp_path), device="meta")
     assert tiny_work.shelf(tmp_path).waiting() == [tiny_work.POISON]
-
-
-def failing(folder: Path, number: int, unit: units.Unit) -> None:
-    raise OSError(f"{number} failed")
-
-
-def test_several_failures_are_told_together(tmp_path):
-    with pytest.raises(RuntimeError, match=r"^6 of 6 failed.*made/0: 0 failed; made/1: 1 failed"):
-        workers.each(failing, pieces(tmp_path), device="meta")

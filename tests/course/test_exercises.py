@@ -1,10 +1,8 @@
-"""What an exercise says to an answer: right, missing, of another form, a known mistake, or wrong with a hint."""
-
 import numpy as np
 import pandas as pd
 import pytest
 from checks import exercises
-from checks.exercises import Exercise, Sheet
+from checks.exercises import Exercise
 
 NUMBER = Exercise(0.2, {"The sign is turned round.": -0.2, "That is in percent.": 20.0}, praise="Well.", hints=("Subtract.", "0.8 - 0.6"))
 
@@ -23,14 +21,11 @@ def test_a_known_mistake_is_told_and_an_unknown_one_gets_the_first_hint():
 @pytest.mark.parametrize(
     "right, answer, said",
     [
-        (0.9342, 0.9, "rounded too far"),
         (0.9342, 0.93, "rounded too far"),
         (np.array([0.11, 0.333]), [0.1, 0.3], "rounded too far"),
-        (0.9342, 93.42, "in percent"),
         (0.9342, 93, "in percent"),
         (1.4048, 140.48, "in percent"),
         (pd.Series({"fog": 0.25, "snow": 0.5}), pd.Series({"fog": 25, "snow": 50}), "in percent"),
-        (38.0, 40.0, "Hint"),
         (0.9342, 1.0, "Hint"),
     ],
 )
@@ -42,16 +37,10 @@ def test_the_right_number_in_other_clothes_is_known(right, answer, said):
     "right, answer, wanted",
     [
         (0.2, "0.2", "a number; yours is a str"),
-        (0.2, [0.2], "a number; yours is a list"),
         (np.array([0.1, 0.3]), 0.2, "2 numbers; yours is a float"),
-        (np.array([0.1, 0.3]), [[1, 2], [3]], "2 numbers; yours is a list"),
-        (np.array([0.1, 0.3]), np.ones((2, 3)), "2 numbers; yours is a ndarray"),
-        (38.0, np.arange(50) > 12, "a number; yours is a ndarray"),
         (("sneaker",), 3, "a text in quotation marks; yours is a int"),
         (frozenset({"vit"}), "vit", "a set or list of names; yours is a str"),
         (pd.Series({"fog": 1.0}), 1.0, "a Series with a number for each of fog; yours is a float"),
-        (pd.Series({"fog": 1.0}), pd.Series({"snow": 1.0}), "a Series with a number for each of fog; yours is a Series"),
-        (pd.Series({"fog": 1.0}), pd.Series([1, 2], ["fog", "fog"]), "a Series with a number for each of fog; yours is a Series"),
         (pd.Series({"fog": 1.0}), pd.Series({"fog": "much"}), "a Series with a number for each of fog; yours is a Series"),
     ],
 )
@@ -63,17 +52,10 @@ def test_an_answer_of_another_form_is_told_the_form(right, answer, wanted):
     "right, answer",
     [
         (np.array([0.1, 0.3]), (0.1, 0.3)),
-        (np.inf, float("inf")),
         (("sneaker", "bag"), "bag"),
-        (("in heavy snow",), " In heavy snow."),
         (frozenset({"vit", "deit"}), ["deit", "vit"]),
         (pd.Series({"fog": 1.0, "snow": 2.0}), pd.Series({"snow": 2, "fog": 1})),
     ],
 )
 def test_an_answer_may_have_another_type_order_or_be_one_of_several(right, answer):
     assert Exercise(right).check(answer).right is True
-
-
-def test_an_unknown_exercise_is_refused_with_the_accepted_ones():
-    with pytest.raises(ValueError, match="exercise: 'dorp' is not accepted; accepted: drop"):
-        Sheet("1_evaluation", {"drop": NUMBER}).check("dorp", 1)

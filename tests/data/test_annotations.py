@@ -1,5 +1,3 @@
-"""VIA projects: what annotators open, click and save, read back; a bad file gives one line that says what is wrong."""
-
 import json
 import re
 
@@ -12,7 +10,6 @@ from cnslib.data import annotations
 
 
 def rows(count=4):
-    """Images of one class and shift at growing scales, with PNG bytes of different sizes."""
     rng = np.random.default_rng(0)
     pictures = [tables.encode(rng.integers(0, 256, (4, 4 + i, 3), dtype=np.uint8)) for i in range(count)]
     return pd.DataFrame({"shift": "heavy snow", "class": "ankle boot", "seed": 3, "scale": np.arange(count) / 2, "image": pictures})
@@ -22,7 +19,6 @@ NAMES = annotations.file_names(rows())
 
 
 def saved(path, change=lambda project: None, answer="class"):
-    """A project in which every picture has one answer, saved after a change."""
     annotations.write(rows(), path, answers=dict.fromkeys(NAMES, answer))
     project = json.loads(path.read_text())
     change(project)
@@ -76,8 +72,6 @@ def test_a_project_has_what_via_opens_and_its_pictures_lie_beside_it(tmp_path):
         (lambda project: project["_via_img_metadata"].popitem(), 4, rf"missing: 1, first {NAMES[3]}"),
         (lambda project: None, 2, rf"not part of this project: 2, first {NAMES[2]}"),
         (extra("not class"), 4, r"answered twice and differently: 1, first .*accepted: one answer per picture"),
-        (extra("maybe"), 4, r"answered twice"),
-        (extra(3), 4, r"accepted: a VIA 2 project file"),
         (extra({"filename": "a"}), 4, r"odd\.file_attributes .*accepted: a VIA 2 project file"),
         (lambda project: project.pop("_via_settings"), 4, r"_via_settings .*accepted: a VIA 2 project file"),
     ],
@@ -88,7 +82,7 @@ def test_what_does_not_fit_is_one_line(tmp_path, change, count, problem):
     assert "\n" not in str(error.value)
 
 
-def test_unknown_labels_files_that_are_no_project_and_missing_ones_are_named(tmp_path):
+def test_unknown_labels_and_files_that_are_no_project_are_named(tmp_path):
     path = saved(tmp_path / "anna.json", answer="maybe")
     with pytest.raises(ValueError, match=r"unknown label: 4, first .*scale_0000\.png \('maybe'\); accepted: .*class, partial"):
         annotations.read(path, rows())
@@ -96,8 +90,6 @@ def test_unknown_labels_files_that_are_no_project_and_missing_ones_are_named(tmp
         path.write_text(content)
         with pytest.raises(ValueError, match=r"anna\.json.*accepted: a VIA 2 project file"):
             annotations.read(path, rows())
-    with pytest.raises(FileNotFoundError, match=r"ben\.json does not exist"):
-        annotations.read(tmp_path / "ben.json", rows())
 
 
 def test_a_project_with_a_byte_order_mark_is_read_and_one_picture_twice_is_named(tmp_path):

@@ -1,5 +1,3 @@
-"""Folders and zip archives of other people's files: what is read, what is refused, what is written."""
-
 import os
 import tracemalloc
 import zipfile
@@ -70,7 +68,6 @@ def test_equal_files_make_equal_zips_nothing_is_overwritten_and_a_write_that_fai
 
 
 def test_an_archive_that_would_grow_beyond_bounds_is_refused_before_it_does(tmp_path, monkeypatch):
-    """Zeros shrink to a thousandth: six megabytes would become six gigabytes."""
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for number in range(4):

@@ -1,5 +1,3 @@
-"""The catalog from a table, a folder and ImageNet; ImageNet's classes and the published tables against other libraries and the paper."""
-
 import json
 
 import numpy as np
@@ -77,42 +75,22 @@ def test_the_digest_knows_the_pictures_of_the_asked_classes(folder):
     assert catalog.digest(folder, "train", ["bag"]) != before
 
 
-def test_an_unknown_split_too_few_pictures_and_what_is_missing_are_named(table, folder, tmp_path):
-    with pytest.raises(ValueError, match=r"split of the catalog: 'test' is not accepted; accepted: train, heldout"):
-        catalog.images(table, "test", "bag", count=1, side=64)
+def test_an_unknown_split_too_few_pictures_and_what_is_no_picture_are_named(table, folder):
     for path in (table, folder):
         with pytest.raises(ValueError, match="3 train pictures of class 'bag'; accepted: 4 or more"):
             catalog.images(path, "train", "bag", count=4, side=64)
-    with pytest.raises(FileNotFoundError, match=r"catalog: .*none\.parquet"):
-        catalog.images(tmp_path / "none.parquet", "train", "bag", count=1, side=64)
-    with pytest.raises(FileNotFoundError, match="dress"):
-        catalog.images(folder, "train", "dress", count=1, side=64)
     (folder / "train" / "bag" / "0.png").write_bytes(b"not a picture")
     with pytest.raises(ValueError, match=r"bag/0\.png is not a picture"):
         catalog.images(folder, "train", "bag", count=1, side=64)
 
 
 def test_the_catalog_reads_imagenet_by_name_and_by_wnid(tree):
-    """Three hens by file name and one lion; each is a flat grey."""
     found = {name: (seeds, [round(picture.mean()) for picture in of]) for name, seeds, of in whole(tree, "hen", "n02129165")}
     assert found == {"hen": ([0, 1, 2], [10, 20, 30]), "n02129165": ([0], [40])}
     assert catalog.images(tree, "heldout", "hen", count=2, side=8).shape == (2, 8, 8, 3)
     before = catalog.digest(tree, "heldout", ["hen"])
     (tree / "val" / "n01514859" / "ILSVRC2012_val_00000002.JPEG").unlink()
     assert catalog.digest(tree, "heldout", ["hen"]) != before
-
-
-def test_what_imagenets_folders_lack_is_named(tree):
-    with pytest.raises(ValueError, match="ImageNet class 'hens' is not known"):
-        whole(tree, "hens")
-    with pytest.raises(FileNotFoundError, match=r"n01518878 of class 'ostrich' does not exist$"):
-        whole(tree, "ostrich")
-    Image.new("RGB", (8, 8)).save(tree / "val" / "ILSVRC2012_val_00000009.JPEG", format="JPEG")
-    with pytest.raises(FileNotFoundError, match="side by side: sort them into one folder per class"):
-        whole(tree, "ostrich")
-    (tree / "val" / "n01518878").mkdir()
-    with pytest.raises(ValueError, match="0 heldout pictures of class 'ostrich'; accepted: 1 or more"):
-        whole(tree, "ostrich")
 
 
 def test_imagenets_classes_are_distinct_and_in_the_order_that_open_clip_gives_them():
@@ -164,5 +142,3 @@ def test_published_tables_agree_with_the_selections_that_other_notebooks_read():
     assert ratios[["ce", "rce"]].equals(published.read("cns_table4").set_index("model")[["ce", "rce"]].loc[ratios.index])
     own = published.read("cns_table7").set_index("model")["accuracy_percent"] / 100
     np.testing.assert_allclose(own[validation.index], validation)
-    with pytest.raises(ValueError, match=r"cns_table99.*cns_table2a"):
-        published.read("cns_table99")

@@ -1,5 +1,3 @@
-"""Every kind of picture draws the numbers of its table, in the order of the figure."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +16,6 @@ def axes():
 
 
 def estimates(**columns) -> pd.DataFrame:
-    """A table of estimates with intervals of a tenth to each side."""
     table = pd.DataFrame(columns)
     return table.assign(n=40, low=table["estimate"] - 0.1, high=table["estimate"] + 0.1)
 
@@ -104,13 +101,6 @@ def test_names_at_the_ends_of_curves_do_not_overlap(axes):
     figures.label_ends(axes)
     heights = sorted(text.get_window_extent().y0 for text in axes.texts)
     assert len(heights) == 6 and np.diff(heights).min() >= 9 * axes.figure.dpi / 72
-
-
-def test_a_model_among_others_alone_has_no_rank():
-    found = dict.fromkeys(["accuracy", "survival"], CURVES) | {"drop": CURVES.assign(shift="fog")}
-    assert len(titles(curves.one_among_others(found, "vit"))) == 3
-    figure = curves.one_among_others(found | {"rank": CURVES}, "vit")
-    assert len(titles(figure)) == 4 and ticks(figure.axes[3]) == ["fog"]
 
 
 SHARES = {"vit": [0.4, 0.1, 0.2, 0.3], "alexnet": [0.05, 0.25, 0.3, 0.4]}

@@ -1,7 +1,3 @@
-"""Figures: what is drawn are the table's numbers, and equal inputs give equal bytes."""
-
-import itertools
-import math
 import os
 import subprocess
 import sys
@@ -10,7 +6,6 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from cnslib.core.names import SHIFTS
 from cnslib.plots import curves, figures, palette
 
 TABLE = pd.DataFrame(
@@ -35,7 +30,6 @@ def close_figures():
 
 
 def drops(stem) -> None:
-    """One saved figure with panels, names and a caption."""
     figure = figures.panels(TABLE, curves.estimate_lines, label="drop")
     figures.caption(figure, figures.extent(TABLE["n"]))
     figures.save(figure, stem, TABLE)
@@ -68,23 +62,6 @@ def test_the_twelfth_digit_does_not_order_the_rows(tmp_path):
     assert (tmp_path / "elsewhere.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
-def test_a_model_looks_the_same_in_every_panel_and_unlike_the_others():
-    names = [f"model {i:02d}" for i in range(14)]
-    looks = palette.looks(reversed(names))
-    assert list(looks) == names and len({(look["color"], look["marker"]) for look in looks.values()}) == 14
-    figure = figures.panels(TABLE, curves.estimate_lines, label="drop")
-    colours = [{line.get_label(): line.get_color() for line in axes.lines[:2]} for axes in figure.axes]
-    assert colours[0] == colours[1]
-
-
-def test_the_caption_lies_below_the_axes_in_lines_that_fit_the_figure():
-    figure, axes = plt.subplots(figsize=(3, 2))
-    axes.set_xlabel("slider scale")
-    figures.caption(figure, "The finding comes first. " * 6)
-    box = figure.texts[0].get_window_extent()
-    assert box.y1 <= axes.get_tightbbox().y0 and "\n" in figure.texts[0].get_text() and box.width <= 3.2 * figure.dpi
-
-
 def test_a_name_that_some_panels_lack_looks_the_same_in_all_and_is_in_the_legend():
     rows = [(shift, eta, scale, 0.1) for shift, eta in [("a", "eta 1"), ("b", "eta 0.5"), ("b", "eta 1")] for scale in (0, 1)]
     table = pd.DataFrame(rows, columns=["shift", "eta", "scale", "estimate"]).assign(low=0.0, high=0.2)
@@ -115,12 +92,6 @@ def test_panels_stand_in_the_fixed_order_and_not_in_that_of_the_rows(fixed):
         "heavy snow",
         "cartoon style",
     ]
-
-
-def test_fourteen_shifts_have_fourteen_colours_that_differ_by_a_tenth_of_the_range_at_least():
-    palette.fix(shifts=SHIFTS, grouped={})
-    colours = [palette.FIXED[shift]["color"] for shift in SHIFTS]
-    assert min(math.dist(one, other) for one, other in itertools.combinations(colours, 2)) > 0.1
 
 
 def test_every_classifier_is_in_one_family_in_the_order_of_the_classifiers():

@@ -1,5 +1,3 @@
-"""Strips: the pictures are those of the trajectories asked for, in their order, and without pictures one sentence says so."""
-
 import itertools
 
 import numpy as np
@@ -20,7 +18,6 @@ def picture(*key) -> np.ndarray:
 
 
 def write(folder, *, own: bool) -> None:
-    """Image tables with one unshifted picture for all shifts, or with `own` one under each."""
     for shift in SHIFTS if own else [UNSHIFTED, *SHIFTS]:
         scales = [0.0] if shift == UNSHIFTED else SCALES if own else SCALES[1:]
         keys = [(shift, *key) for key in itertools.product(CLASSES, SEEDS, scales)]
@@ -37,23 +34,6 @@ def test_each_row_shows_its_own_trajectory(tmp_path, own):
         start = shift if own else UNSHIFTED
         for shown, scale in zip(row, SCALES, strict=True):
             assert np.array_equal(shown, picture(shift if scale else start, name, seed, scale))
-
-
-def test_a_missing_scale_and_a_missing_table_are_named(tmp_path):
-    write(tmp_path, own=False)
-    with pytest.raises(ValueError, match=r"2 rows missing.*3\.0"):
-        sheets.pictures(tmp_path, WANTED, [*SCALES, 3.0])
-    (tmp_path / "heavy_fog.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match="heavy_fog"):
-        sheets.pictures(tmp_path, WANTED, SCALES)
-
-
-def test_without_pictures_the_figure_says_so(tmp_path):
-    assert sheets.pictures(tmp_path, WANTED, SCALES) is None
-    lost = WANTED.assign(model="vit", failed=True, failure_point=1.0)
-    figure = sheets.failures(None, lost, SCALES)
-    assert [text.get_text() for text in figure.axes[0].texts] == [sheets.ABSENT]
-    plt.close(figure)
 
 
 def test_the_frame_is_around_the_failure_point(tmp_path):

@@ -1,5 +1,3 @@
-"""Statistics: counts by hand, published numbers, other programs, and identities."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +20,6 @@ def drops(found: xr.DataArray) -> pd.DataFrame:
 
 
 def against(table: pd.DataFrame, reference: str, units: bool = True) -> pd.DataFrame:
-    """The drop minus the reference model's, a difference on the same images."""
     wrong = accuracy.wrong_predictions(table)
     sides = [accuracy.drop(average(wrong, SETTINGS)) for average in (accuracy.by_shift, accuracy.by_unit)]
     samples, each = (side - side.sel(model=reference, drop=True) for side in sides)
@@ -97,7 +94,6 @@ def test_two_models_differ_surely_only_where_enough_seeds_tell_the_side(seeds, s
 
 
 def test_each_unit_has_the_means_of_its_own_trajectories():
-    """Seeds 1, 2 and 3 of `HAND` under snow, and the first answers once more under fog for another class."""
     fog = predictions({model: own[:1] for model, own in HAND.items()}, "heavy fog").assign(**{"class": "coat", "top1": "coat"})
     each = accuracy.by_unit(accuracy.wrong_predictions(pd.concat([predictions(HAND), fog])), SETTINGS)
     assert each.dims == ("unit", "shift", "model", "scale") and each["n"].to_numpy().tolist() == [1, 3, 4]
@@ -113,21 +109,6 @@ def test_categoricals_and_texts_in_any_order_of_rows_give_the_same_array():
     coded = table.sample(frac=1, random_state=0).astype(dict.fromkeys(["model", "shift", "class", "top1"], "category"))
     texts, codes = (accuracy.wrong_predictions(t, kept) for t in (table, coded))
     assert texts.equals(codes) and texts[:, :, 0].to_numpy().tolist() == [[True, False]] * 2
-
-
-def test_the_unshifted_image_counts_once_under_every_shift():
-    plain = predictions({"resnet": ["x", "."]}, UNSHIFTED, [0.0])
-    shifted = [predictions({"resnet": ["..", ".."]}, shift, [0.5, 1.0]) for shift in ("heavy fog", "heavy snow")]
-    table = accuracies(errors(pd.concat([plain, *shifted])))
-    assert estimates(table, shift="heavy fog") == estimates(table, shift=accuracy.ALL) == [0.5, 1, 1]
-    assert table.query("shift == @accuracy.ALL")["n"].tolist() == [4, 4, 4]
-
-
-def test_only_kept_trajectories_count():
-    kept = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 3]})
-    wrong = accuracy.wrong_predictions(predictions(HAND), kept)
-    assert wrong["seed"].to_numpy().tolist() == [1, 3]
-    assert estimates(accuracies(accuracy.by_shift(wrong, SETTINGS)), shift=accuracy.ALL, model="resnet") == [1, 1, 0.5]
 
 
 def test_a_reference_that_does_not_fail_gives_nan_and_a_flag_never_infinity():
@@ -159,7 +140,6 @@ def test_a_relative_error_needs_trajectories_and_a_reference_that_surely_loses(l
 
 
 def losses(values: np.ndarray, confidence: float = 0.95) -> xr.DataArray:
-    """Losses [resample, shift, model] of two models under one shift."""
     labels = {"shift": ["heavy snow", accuracy.ALL], "n": ("shift", [5, 5]), "model": ["alexnet", "resnet"], "confidence": confidence}
     return xr.DataArray(values, labels, ["resample", "shift", "model"])
 

@@ -1,5 +1,3 @@
-"""The paper's claims: verdicts on data where the answer is known, Holm by hand, and the list itself against the paper's tables."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -41,7 +39,6 @@ def claim(kind: str, rule: str = "above 0", **columns) -> pd.DataFrame:
 
 
 def judged(found: Evidence, *args, **columns) -> pd.Series:
-    """One claim by itself, where Holm's correction changes nothing."""
     row = claims.measured(claim(*args, **columns), found).iloc[0]
     return row.rename({"direction": "verdict"}).replace({row["direction"]: "undecided"} if row["p"] >= 0.05 else {})
 
@@ -57,7 +54,6 @@ def test_a_claim_without_a_resample_has_no_verdict_and_an_unknown_bound_is_none_
 
 
 def beside(found: Evidence, *args, **columns) -> pd.Series:
-    """One claim about rCE with what the average drop says."""
     return claims.judge(claim(*args, **columns), found).iloc[0]
 
 

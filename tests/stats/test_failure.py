@@ -1,5 +1,3 @@
-"""Failure points as survival data: counts by hand, statsmodels' product-limit estimate, scipy's log-rank test."""
-
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +7,7 @@ import scipy.stats
 import xarray as xr
 from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.multitest import multipletests
-from tiny_answers import HAND, SCALES, SETTINGS, errors, estimates, predictions, random_predictions
+from tiny_answers import SCALES, SETTINGS, estimates, predictions, random_predictions
 from tiny_benchmark import benchmark
 
 from cnslib.stats import accuracy, failure
@@ -35,7 +33,6 @@ def test_the_survival_curve_is_the_product_limit_estimate_of_statsmodels():
 
 
 def test_exactly_half_of_the_garments_is_half_of_them():
-    """Two of four have failed at 0.5, one more at 1; of the other model two at 1, and two never do."""
     words = {"alexnet": [".xx", ".x.", "..x", "..."], "resnet": ["..x", "..x", "...", "..."]}
     table = failure.median_scale(failures(predictions(words))).set_index(["shift", "model"])["estimate"]
     assert table[accuracy.ALL].to_dict() == {"alexnet": 0.5, "resnet": 1.0}
@@ -92,7 +89,6 @@ def test_with_a_unit_per_trajectory_and_unpaired_models_the_log_rank_test_is_nea
 
 
 def test_equal_models_are_told_apart_in_no_more_than_one_of_twenty_worlds():
-    """Family-wise error of all pairs of eight equal models whose answers to one (class, seed), and to one seed, hang together."""
     wrong = 0
     for world in range(60):
         rng = np.random.default_rng([25, world])
@@ -107,24 +103,6 @@ def test_the_median_scale_is_that_of_statsmodels_survival_curve():
     for shift, part in points_of(table).groupby("shift"):
         limit = SurvfuncRight(part["failure_point"].fillna(SCALES[-1]) + 1, part["failed"].astype(int))
         assert found[shift] == limit.quantile(0.5) - 1
-
-
-def test_a_trajectory_recovers_when_it_is_right_after_its_first_failure():
-    words = {"alexnet": [".x.", "x.x", "..x", "..."], "resnet": ["x..", "xx.", ".x.", "xxx"]}
-    recovers = accuracy.by_shift(failure.recovers(wrong_predictions(predictions(words))), SETTINGS)
-    assert estimates(accuracy.interval(recovers), shift=accuracy.ALL) == [0.5, 0.75]
-
-
-def test_five_definitions_by_hand():
-    words = {"alexnet": ["x..", ".xx", ".xx", "..."], "resnet": ["..x", "..x", "...", "..."]}
-    table = predictions(words)
-    found = failure.definitions(failures(table), errors(table)).groupby("definition")
-    own = {name: (estimates(part, shift=accuracy.ALL, model="alexnet")) for name, part in found}
-    assert own["over trajectories"] == [0.25, 0.5, 0.0]
-    assert own["per model"] == pytest.approx([1 / 3, 2 / 3, 0])
-    assert own["pooled"] == pytest.approx([1 / 5, 2 / 5, 0])  # five failures of both models
-    assert own["cumulative"] == pytest.approx([1 / 3, 1, 1])
-    assert own["error count"] == [0.25, 0.5, 0.5]
 
 
 def more_abrupt(table: pd.DataFrame, first: str, second: str) -> dict:
@@ -154,7 +132,6 @@ def jackknife(points: list[float], statistic: Callable[[list[float]], float]) ->
 
 
 def test_the_interval_of_a_difference_of_spreads_is_the_jackknifes_of_the_difference():
-    """A garment of each seed under both shifts; at one scale under snow, so that the spread under fog is the difference."""
     points = [0.5] * 4 + [1.0] * 2
     step, even = predictions({"alexnet": [".xx"] * 6}), predictions({"alexnet": [".xx"] * 4 + ["..x"] * 2}, "heavy fog")
     found = more_abrupt(pd.concat([step, even]), "heavy snow", "heavy fog")
@@ -163,25 +140,7 @@ def test_the_interval_of_a_difference_of_spreads_is_the_jackknifes_of_the_differ
     assert np.isnan(more_abrupt(pd.concat(four), "heavy snow", "heavy fog")["low"])
 
 
-def test_failure_points_counted_by_hand():
-    found = points_of(predictions(HAND)).set_index(["model", "seed"])
-    assert found["failure_point"].loc["alexnet"].tolist() == [1.0, 0.5, 0.5]
-    assert found["failure_point"].loc["resnet"].tolist()[:2] == [1.0, 0.5]
-    assert np.isnan(found.loc[("resnet", 3), "failure_point"]) and not found.loc[("resnet", 3), "failed"]
-    assert found["after"].tolist() == [0.5, 0, 0, 0.5, 0, 1] and points_of(predictions({"vit": ["x.."]}))["after"].tolist() == [-np.inf]
-    distribution = failure.failure_distribution(failures(predictions(HAND)))
-    assert estimates(distribution, shift="heavy snow", model="alexnet") == pytest.approx([0, 2 / 3, 1 / 3, 0])
-    assert estimates(distribution, shift="heavy snow", model="resnet") == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
-
-
-def test_pooled_shifts_keep_their_trajectories_apart():
-    """The released code groups by class and seed alone, so that two shifts of one garment give one failure point."""
-    both = pd.concat([predictions(HAND), predictions(HAND, "heavy fog")])
-    assert points_of(both).groupby("model")["failed"].sum().to_dict() == {"alexnet": 6, "resnet": 4}
-
-
 def divided(*words: str) -> int:
-    """The seed of the most divided trajectory; a trajectory per word, a classifier per part of it."""
     rows = {model: [word.split()[place] for word in words] for place, model in enumerate(("alexnet", "resnet", "vit"))}
     return failure.most_divided(wrong_predictions(predictions(rows)))["seed"].item()
 

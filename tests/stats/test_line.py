@@ -1,5 +1,3 @@
-"""Accuracy on the line and size: exact lines, statsmodels and scipy on the same data, reflected intervals, simulated coverage."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -135,7 +133,6 @@ def test_models_of_one_accuracy_draw_no_line_and_break_nothing():
 
 
 def everyone(table):
-    """A table of `size` for all models as one family."""
     return lambda found: table(found, size.sized(found, PARAMETERS, {"all": list("abcdefgh")}))
 
 
@@ -172,7 +169,6 @@ def test_one_clear_error_names_what_is_wrong(call, message):
 
 
 def points(start: np.ndarray, ood: np.ndarray):
-    """Points of three scales with the same OOD accuracies."""
     return line.points(shares(np.repeat(np.asarray(ood)[:, None], 3, 1)), catalog(start))
 
 

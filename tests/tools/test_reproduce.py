@@ -1,5 +1,3 @@
-"""The comparison behind `make repro`."""
-
 import json
 import subprocess
 import sys
@@ -35,12 +33,9 @@ KEPT = [parquet(keep=[*[False] * turned, *[True] * (200 - turned)]) for turned i
     ("name", "old", "new", "said"),
     [
         ("a.csv", CSV, CSV, "identical"),
-        ("a.csv", CSV, CSV.replace(b"0.50", b"0.501"), "within tolerance"),
         ("a.csv", CSV, CSV.replace(b"0.50", b"0.60"), "differs in estimate"),
         ("a.csv", CSV, CSV + b"heavy fog,0.1\n", "differs: (1, 2) rows and columns are committed, (2, 2) were made"),
-        ("a.csv", CSV, CSV.replace(b"snow", b"rain"), "differs in shift"),
         ("m.json", JSON, JSON + b"\n", "within tolerance"),
-        ("m.json", JSON, JSON.replace(b"0.5", b"0.9"), "differs in 0"),
         ("a.parquet", KEPT[0], KEPT[1], "within tolerance"),
         ("a.parquet", KEPT[0], KEPT[2], "differs in keep"),
         ("a.parquet", picture(128), picture(128, rounded=1), "within tolerance"),
@@ -62,7 +57,6 @@ def test_a_row_is_compared_with_its_own_wherever_it_stands():
 
 @pytest.mark.parametrize(("value", "kept"), [(0.501, 0.5), (0.7, 0.7)], ids=["a rounded digit", "another result"])
 def test_what_follows_rests_on_the_stored_table_if_the_new_one_agrees_and_on_the_new_one_if_not(tmp_path, value, kept):
-    """Else a rounded pixel on an older processor would outdate the tokens, and with them every slider and picture."""
     name = "artifacts/filtering/scores.parquet"
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).write_bytes(parquet(score=[value]))

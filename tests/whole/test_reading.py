@@ -1,5 +1,3 @@
-"""What a reader meets: links lead somewhere, formulas can be set, the README's commands exist, and the first notebook runs."""
-
 import re
 
 import nbformat
@@ -17,7 +15,6 @@ FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+?)\$", re.DOTALL)
 
 
 def prose(path) -> str:
-    """The text of a page, or of a notebook's Markdown cells."""
     if path.suffix == ".md":
         return path.read_text()
     return "\n\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
@@ -37,18 +34,6 @@ def test_every_command_that_the_texts_name_exists():
     used = {program: set(re.findall(rf"(?:^ {{4}}|`){program} ([a-z]+)", text, re.MULTILINE)) for program in ("make", "cns")}
     assert {"repro", "test"} <= used["make"] <= targets and len(targets) <= 14
     assert {"run", "report"} <= used["cns"] <= {*cli.COMMANDS, "lab"}
-
-
-def test_the_readme_shows_its_two_commands_and_leads_to_every_page():
-    text = (ROOT / "README.md").read_text()
-    assert re.findall(r"^    (make \w+)", text, re.MULTILINE) == ["make repro", "make test"]
-    pages = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
-    assert pages | {"CITATION.cff", "CONTRIBUTING.md", "notebooks/start_here.ipynb"} <= {link[1] for link in LINK.finditer(text)}
-
-
-def test_the_map_names_every_chapter_in_its_order():
-    chapters = [path.name for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))]
-    assert re.findall(r"\(\.\./notebooks/(\d\d_\w+\.ipynb)\)", (ROOT / "docs" / "map.md").read_text()) == chapters
 
 
 @pytest.mark.slow

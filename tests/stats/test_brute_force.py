@@ -1,5 +1,3 @@
-"""Failure points of 60 random tables against plain loops over their rows, which share no code with the library."""
-
 import functools
 import math
 import random
@@ -13,7 +11,7 @@ from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, failure
 
-FEW = Bootstrap(resamples=2, confidence=0.95, seed=1, target="same classes")  # estimates do not depend on the resamples
+FEW = Bootstrap(2, 0.95, 1, "same classes")  # estimates do not depend on the resamples
 QUICK, TABLES = 20, 60
 
 
@@ -41,7 +39,6 @@ def random_table(seed: int) -> tuple[pd.DataFrame, pd.DataFrame | None]:
 
 
 def answers_by_trajectory(table: pd.DataFrame, kept: pd.DataFrame | None) -> dict[tuple, dict[float, bool]]:
-    """For each (model, shift, class, seed) whether it is right at each scale, row by row."""
     wanted = None if kept is None else [tuple(row) for row in kept.to_numpy().tolist()]
     found = defaultdict(dict)
     for model, shift, name, number, scale, answer in table.to_numpy().tolist():
@@ -55,7 +52,6 @@ def answers_by_trajectory(table: pd.DataFrame, kept: pd.DataFrame | None) -> dic
 
 
 def fate(right: dict[float, bool]) -> dict:
-    """What becomes of one trajectory, scale by scale."""
     point, last_right, again = None, -math.inf, False
     for scale in sorted(right):
         if point is None and not right[scale]:
@@ -69,7 +65,6 @@ def fate(right: dict[float, bool]) -> dict:
 
 
 def counted(answers: dict[tuple, dict[float, bool]]) -> dict[str, dict[tuple, float]]:
-    """Every definition's number at (shift, model, scale), each counted trajectory by trajectory."""
     fates = {key: fate(right) for key, right in answers.items()}
     models, scales = sorted({key[0] for key in answers}), sorted(next(iter(answers.values())))
     expected = defaultdict(dict)
@@ -94,7 +89,6 @@ def counted(answers: dict[tuple, dict[float, bool]]) -> dict[str, dict[tuple, fl
 
 
 def assert_equal(table: pd.DataFrame, expected: dict[tuple, float]) -> None:
-    """The same keys, and the same estimates."""
     keys = table[["shift", "model", "scale"] if "scale" in table else ["shift", "model"]]
     found = dict(zip(keys.itertuples(index=False, name=None), table["estimate"], strict=True))
     assert found.keys() == expected.keys()
@@ -102,7 +96,6 @@ def assert_equal(table: pd.DataFrame, expected: dict[tuple, float]) -> None:
 
 
 def by_trajectory(table: pd.DataFrame, columns: list[str]) -> dict[tuple, tuple]:
-    """Some columns by (model, shift, class, seed)."""
     keys = table[["model", "shift", "class", "seed"]].itertuples(index=False, name=None)
     return dict(zip(keys, table[columns].itertuples(index=False, name=None), strict=True))
 
@@ -121,6 +114,7 @@ def test_failure_points_are_those_counted_row_by_row(seeds):
         assert_equal(accuracy.interval(accuracy.by_shift(failure.recovers(wrong), FEW)), expected["recovered"])
         shares = failure.failure_distribution(failures)
         assert_equal(shares[shares["scale"] == accuracy.NEVER].drop(columns="scale"), expected["never"])
+        assert_equal(shares[shares["scale"] != accuracy.NEVER], expected["over trajectories"])
         points = by_trajectory(failure.failure_points(wrong), ["failure_point", "failed", "after"])
         lying = {key: (point if failed else None, after) for key, (point, failed, after) in points.items()}
         assert lying == {key: (f["point"], f["after"]) for key, f in fates.items()}
