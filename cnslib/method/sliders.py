@@ -10,7 +10,7 @@ import functools
 import itertools
 import json
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +41,7 @@ OTHER_KEYS = ("texts", "etas", "longer", "pilot", "health_seeds", "health_steps"
 Pair = tuple[str, str]  # shift and class
 Latents = Float[Tensor, "batch channels height width"]
 Texts = Float[Tensor, "prompts tokens width"]
+Lesson = tuple[Callable[[], Tensor], Tensor, Tensor]  # what the student predicts, what the base model does, and the target
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,14 @@ RECIPES = {
 PAPER = RECIPES["paper"]
 
 
-def prompts(shift: str, name: str, *, texts: dict[str, str], recipe: Recipe = PAPER) -> tuple[str, str]:
+def prompts(
+    shift: str, name: str, *, texts: dict[str, str], recipe: Recipe = PAPER, token: Callable[[str], str] = names.token
+) -> tuple[str, str]:
     """The prompts of c and c+ in Eq. 2: the class token alone, and in the shift, which has its words from `texts` or its name."""
-    token, text = names.token(name), names.text(shift, texts)
+    word, text = token(name), names.text(shift, texts)
     if recipe.released:
-        return token, f"{token}, {text}"
-    return names.PROMPT.format(token=token), SHIFT_PROMPT.format(token=token, text=text)
+        return word, f"{word}, {text}"
+    return names.PROMPT.format(token=word), SHIFT_PROMPT.format(token=word, text=text)
 
 
 def for_shift(settings: Sliders, shift: str, recipe: Recipe = PAPER) -> Sliders:
@@ -175,8 +178,7 @@ def train(pipe: Pipeline, shift: str, name: str, unit: units.Unit, *, settings: 
     text = text_to_image.embed(pipe, [*words, ""] if made.graded else [*words])
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
         curve = fit(pipe, parameters, text, settings=settings, generator=generator, recipe=made)
-        if not all(map(math.isfinite, curve["loss"])):
-            raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
+        require_finite(curve, shift, name)
         told = header(shift, name, recipe, origin, words, training_settings(settings), curve)
         if made.released:
             weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
@@ -191,23 +193,46 @@ def fit(
 ) -> dict[str, list[float]]:
     """Updates of AdamW (the released code's optimiser) towards Eq. 2, each on other latents: k + 2 + 1 UNet evaluations per sample.
 
-    `text` holds the embeddings of c and c+, and of the empty prompt if the recipe is graded. Returns the loss of each update, and what
-    it would be without slider: the noise levels differ, so neither says much alone.
+    `text` holds the embeddings of c and c+, and of the empty prompt if the recipe is graded. Returns what `descend` does.
+    """
+
+    def lessons(points: Iterable) -> Iterator[Lesson]:
+        for latents, timestep, prompt, eta in itertools.islice(points, settings.iterations):
+            targets = teacher(pipe, latents, timestep, text, eta=eta, prompt=prompt if recipe.graded else None)
+            yield functools.partial(predict, pipe, latents, timestep, prompt), *targets
+
+    with contextlib.closing(training_points(pipe, text, settings=settings, generator=generator, recipe=recipe)) as points:
+        return descend(parameters, lessons(points), settings=settings, recipe=recipe)
+
+
+def predict(pipe: Pipeline, latents: Latents, timestep: Tensor, text: Texts) -> Latents:
+    """The UNet's output, v or epsilon."""
+    return pipe.unet(latents, timestep, text).sample
+
+
+def descend(parameters: list[nn.Parameter], lessons: Iterable[Lesson], *, settings: Sliders, recipe: Recipe) -> dict[str, list[float]]:
+    """One update for each lesson: the student's prediction, the base model's, and the target of Eq. 2.
+
+    Returns the loss of each update, and the base model's: the noise levels differ, so neither says much alone.
     """
     optimizer = torch.optim.AdamW(parameters, settings.learning_rate)
     pace = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: rate(update / settings.iterations) if recipe.graded else 1.0)
     curve: dict[str, list[float]] = {"loss": [], "untrained": []}
-    with contextlib.closing(training_points(pipe, text, settings=settings, generator=generator, recipe=recipe)) as points:
-        for latents, timestep, prompt, eta in itertools.islice(points, settings.iterations):
-            plain, target = teacher(pipe, latents, timestep, text, eta=eta, prompt=prompt if recipe.graded else None)
-            loss = F.mse_loss(pipe.unet(latents, timestep, prompt).sample, target)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            pace.step()
-            curve["loss"].append(round(loss.item(), 8))
-            curve["untrained"].append(round(F.mse_loss(plain, target).item(), 8))
+    for student, plain, target in lessons:
+        loss = F.mse_loss(student(), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        pace.step()
+        curve["loss"].append(round(loss.item(), 8))
+        curve["untrained"].append(round(F.mse_loss(plain, target).item(), 8))
     return curve
+
+
+def require_finite(curve: dict[str, list[float]], shift: str, name: str) -> None:
+    """Raises FloatingPointError, naming the slider, when the loss is no longer a number."""
+    if not all(map(math.isfinite, curve["loss"])):
+        raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
 
 
 def rate(passed: float) -> float:

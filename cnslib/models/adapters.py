@@ -49,9 +49,11 @@ def fresh(pipe: StableDiffusionPipeline, *, rank: int, alpha: float, generator: 
         pipe.unload_lora_weights()
 
 
-def attach(unet: UNet2DConditionModel, *, rank: int, alpha: float, generator: torch.Generator) -> list[nn.Parameter]:
+def attach(
+    unet: UNet2DConditionModel, *, rank: int, alpha: float, generator: torch.Generator, targets: str = TARGETS
+) -> list[nn.Parameter]:
     """Adds an adapter whose first factor is uniform (He, slope 1, as in the released code) and whose second is zero."""
-    unet.add_adapter(LoraConfig(r=rank, lora_alpha=alpha, target_modules=TARGETS), adapter_name=NAME)
+    unet.add_adapter(LoraConfig(r=rank, lora_alpha=alpha, target_modules=targets), adapter_name=NAME)
     for layer in layers(unet).values():
         down, up = layer.lora_A[NAME].weight, layer.lora_B[NAME].weight
         drawn = torch.empty(down.shape)
@@ -71,12 +73,13 @@ def switched_off(unet: UNet2DConditionModel) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def scaled(unet: UNet2DConditionModel, scales: Sequence[float], adapter: str = NAME) -> Iterator[None]:
+def scaled(unet: UNet2DConditionModel, scales: Sequence[float] | Tensor, adapter: str = NAME) -> Iterator[None]:
     """Gives every sample of a batch its own slider scale: sample i of a forward pass gets `scales[i]`, and so on from the first again.
 
-    The factor alpha / rank stays; peft has one scale per batch, so the second factor's output is multiplied by a hook.
+    The factor alpha / rank stays; peft has one scale per batch, so the second factor's output is multiplied by a hook. A tensor of
+    scales can be changed in between.
     """
-    factors = torch.tensor(scales, dtype=torch.float32)
+    factors = torch.as_tensor(scales, dtype=torch.float32)
 
     def hook(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
         repeated = factors.repeat(len(output) // len(factors)).to(output)
@@ -164,12 +167,12 @@ def require_complete(unet: UNet2DConditionModel, path: Path) -> None:
     weights.require_same(weights.shapes(found), factor_shapes(unet, rank), f"slider {path} does not fit this UNet", accepted)
 
 
-def factor_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every tensor that an adapter file of this rank holds for a UNet without adapter."""
+def factor_shapes(network: nn.Module, rank: int, targets: str = TARGETS, prefix: str = "unet.") -> dict[str, tuple[int, ...]]:
+    """Name and shape of every tensor that an adapter file of this rank holds for a network without adapter."""
     shapes = {}
-    for name, module in unet.named_modules():
-        if re.fullmatch(TARGETS, name):
+    for name, module in network.named_modules():
+        if re.fullmatch(targets, name):
             rows, columns, *kernel = module.weight.shape
-            shapes[f"unet.{name}.lora_A.weight"] = (rank, columns, *kernel)
-            shapes[f"unet.{name}.lora_B.weight"] = (rows, rank, *(1 for _ in kernel))
+            shapes[f"{prefix}{name}.lora_A.weight"] = (rank, columns, *kernel)
+            shapes[f"{prefix}{name}.lora_B.weight"] = (rows, rank, *(1 for _ in kernel))
     return shapes

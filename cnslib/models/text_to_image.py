@@ -19,6 +19,7 @@ from cnslib.models import weights
 
 CHUNK = 10  # prompts per pipeline call
 PREDICTIONS = ("v_prediction", "epsilon")
+NETWORKS = ("unet", "transformer", "vae", "text_encoder", "text_encoder_2", "text_encoder_3")
 LIBRARIES = ("diffusers", "transformers", "stable_diffusion")  # of the parts of a pipeline
 
 
@@ -60,7 +61,7 @@ def load_pipeline(directory: Path, device: str) -> StableDiffusionPipeline:
 
 def require_whole(directory: Path) -> None:
     """FileNotFoundError or ValueError name what a diffusers pipeline lacks, what is truncated, and Python of its makers."""
-    index, wanted = directory / "model_index.json", "accepted: a local StableDiffusionPipeline directory, as save_pretrained writes it"
+    index, wanted = directory / "model_index.json", "accepted: a local diffusers directory, as save_pretrained writes it"
     if not index.exists():
         raise FileNotFoundError(f"pipeline: {index} does not exist; {wanted}")
     parts = {part: value for part, value in document(index, key="pipeline").items() if isinstance(value, list) and value[0]}
@@ -70,7 +71,7 @@ def require_whole(directory: Path) -> None:
         if part not in ("safety_checker", "feature_extractor") and not (directory / part).is_dir():
             raise FileNotFoundError(f"pipeline: {directory} has no folder {part}; {wanted}")
     weights.refuse_code(directory, key="pipeline")
-    for part in ("unet", "vae", "text_encoder"):
+    for part in [part for part in NETWORKS if part in parts]:
         if not (files := list((directory / part).glob("*.safetensors"))):
             raise FileNotFoundError(f"pipeline: {directory / part} has no .safetensors file; pickled weights are not accepted")
         with named("pipeline"):
@@ -112,8 +113,12 @@ def initial_latent(pipe: StableDiffusionPipeline, seed: int) -> Float[Tensor, "1
 def decode(pipe: StableDiffusionPipeline, latents: Float[Tensor, "batch channels h w"]) -> UInt8[Tensor, "batch height width 3"]:
     """Images in [0, 255] of final latents, rounded as diffusers rounds them."""
     images = pipe.vae.decode(latents / pipe.vae.config.scaling_factor).sample
-    images = pipe.image_processor.postprocess(images, output_type="pt")
-    return (images * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu()
+    return as_bytes(pipe.image_processor.postprocess(images, output_type="pt"))
+
+
+def as_bytes(images: Float[Tensor, "batch 3 height width"]) -> UInt8[Tensor, "batch height width 3"]:
+    """Images in [0, 255] of a pipeline's in [0, 1], rounded as diffusers rounds them."""
+    return (images.float() * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu()
 
 
 @torch.no_grad()
@@ -126,5 +131,5 @@ def sample(
         rows = slice(start, start + chunk)
         latents = torch.cat([initial_latent(pipe, number) for number in numbers[rows]])
         output = pipe(prompts[rows], latents=latents, num_inference_steps=steps, guidance_scale=guidance, output_type="pt").images
-        parts.append((output * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu())
+        parts.append(as_bytes(output))
     return torch.cat(parts)
