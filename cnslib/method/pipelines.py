@@ -233,8 +233,11 @@ def train(pipe: DiffusionPipeline, shift: str, name: str, path: Path, *, setting
 
 def save(network: ModelMixin, path: Path, entries: dict[str, str]) -> None:
     """Writes the slider as `load_lora_adapter(path, prefix=None)` of the denoiser reads it, with further header entries."""
+    level = diffusers_logging.get_verbosity()
+    diffusers_logging.set_verbosity_error()  # it warns of a cast that it does not make
     with tempfile.TemporaryDirectory() as folder:
         network.save_lora_adapter(folder, adapter_name=NAME, weight_name="slider.safetensors")
+        diffusers_logging.set_verbosity(level)
         units.write_bytes(path, adapters.with_header((Path(folder) / "slider.safetensors").read_bytes(), entries))
 
 

@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "numbers": ("cnslib.tools.numbers", [], "compare the numbers in the prose with the results"),
     "gate": ("cnslib.tools.gate", [], "compare classifiers with their published accuracies"),
     "report": ("cnslib.tools.report", [], "one classifier beside the others"),
+    "sliders": ("cnslib.tools.strip", [], "one slider of any text-to-image pipeline, and its strip"),
     "official": ("cnslib.tools.exchange", ["official"], "the paper's figures from the authors' answers"),
     "export": ("cnslib.tools.exchange", ["export"], "images and answers in the authors' layout"),
 }

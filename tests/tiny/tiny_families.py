@@ -123,7 +123,6 @@ def sana() -> Any:
     from transformers import Gemma2Config, Gemma2Model
 
     layers = {"encoder_layers_per_block": (1, 1), "decoder_layers_per_block": (1, 1), "downsample_block_type": "conv"}
-    kinds = {f"{side}_{name}": 2 * [kind] for side in ("encoder", "decoder") for name, kind in (("block_types", "ResBlock"),)}
     size = {"num_layers": 1, "num_attention_heads": 2, "attention_head_dim": 8, "num_cross_attention_heads": 2}
     cross = {"cross_attention_head_dim": 8, "cross_attention_dim": 16, "caption_channels": 8}
     text = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
@@ -139,7 +138,8 @@ def sana() -> Any:
             decoder_norm_types="rms_norm",
             decoder_act_fns="silu",
             scaling_factor=0.41,
-            **kinds,
+            encoder_block_types="ResBlock",
+            decoder_block_types="ResBlock",
             **layers,
         ),
         text_encoder=Gemma2Model(Gemma2Config(vocab_size=32, head_dim=4, max_position_embeddings=512, **text)),
@@ -153,10 +153,12 @@ FAMILIES = {"sdxl": sdxl, "sd3": sd3, "flux": flux, "pixart": pixart, "sana": sa
 
 
 def write_family(name: str, folder: Path) -> None:
-    """Writes the pipeline of a family, always with the same weights."""
+    """Writes the pipeline of a family, always with the same weights; those of its denoiser are doubled, so that texts matter."""
     import torch
 
     with torch.random.fork_rng():
         torch.manual_seed(0)
         pipe = FAMILIES[name]()
+    for weight in (getattr(pipe, "transformer", None) or pipe.unet).parameters():
+        weight.data.mul_(2 if weight.ndim == 2 else 1)
     pipe.save_pretrained(folder)
