@@ -194,7 +194,8 @@ def test_stable_diffusion_learns_what_it_learns_by_its_own_path(stable, recipe):
 
 def test_stable_diffusion_draws_what_it_draws_by_its_own_path(stable, tmp_path):
     pipelines.train(stable, *PAIR, tmp_path / "a.safetensors", settings=LEARN, recipe="paper", base="digest", call=CALL)
-    settings = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
+    given = {"guided": [0.0, 1.0], "guidances": [3.0], "start_fraction": 0.75, "negative_prompt": "", "quality": 0, "side": 0}
+    settings = Generation(steps=8, guidance=3.0, **given)
     with pipelines.loaded(stable, tmp_path / "a.safetensors"):
         own = generation.Sampler(stable, settings=settings).shifted("sneaker", 1, SCALES)
         found = pipelines.draw(stable, PROMPT.format(token=token("sneaker")), 1, SCALES, call=Call(steps=8, guidance=3.0))
