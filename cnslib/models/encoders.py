@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from cnslib.core import paths, units
 from cnslib.core.names import SHIFTS, demand
 from cnslib.core.sources import document, named, require_recorded
-from cnslib.models import networks, weights  # noqa: F401  (networks: registers alexnet_64, mixer_64 and vit_64 with timm)
+from cnslib.models import networks, vmamba, weights  # noqa: F401  (the first two register networks with timm)
 
 BATCH = 64  # images per forward pass
 FORMAT = torch.channels_last  # of weights and pictures: convolutions and pooling take two thirds of their time on a CPU

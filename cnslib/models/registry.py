@@ -1,8 +1,6 @@
 """The paper's 43 classifiers (Table 4) as data, in published/classifiers43.csv, and how each is built from its weights."""
 
 import difflib
-import importlib
-import importlib.util
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
@@ -115,17 +113,13 @@ def from_timm(found: Entry, key: str, **arguments: Any) -> nn.Module:
 
 
 def from_checkpoint(found: Entry, key: str) -> nn.Module:
-    """A fine-tuned vision transformer of MAE, MoCo v3 or DINO, AlexNet, or VMamba, if its authors' module can be imported."""
-    if found.kind == "vmamba":  # there is no package of it
-        accepted = "an environment with the module vmamba of github.com/MzeroMiko/VMamba and its CUDA kernel, or a list without it"
-        demand(importlib.util.find_spec("vmamba") is not None, f"{key}: {found.model} needs the module vmamba", None, accepted)
-        model = importlib.import_module("vmamba").vanilla_vmamba_base()
-    else:
-        with torch.device("meta"):
-            if found.kind == "torchvision":
-                model = torchvision.models.get_model(found.architecture, weights=None, num_classes=CLASSES)
-            else:
-                model = timm.create_model(found.architecture, num_classes=CLASSES, global_pool=found.pooling)
+    """A fine-tuned vision transformer of MAE, MoCo v3 or DINO, VMamba, or AlexNet."""
+    with torch.device("meta"):
+        if found.kind == "torchvision":
+            model = torchvision.models.get_model(found.architecture, weights=None, num_classes=CLASSES)
+        else:
+            pooling = {"global_pool": found.pooling} if found.pooling else {}
+            model = timm.create_model(found.architecture, num_classes=CLASSES, **pooling)
     weights.load(model, found.pinned(key), key=key)
     return model
 

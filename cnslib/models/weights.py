@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ RENAMES = {  # OpenMMLab's vision transformer in timm's names
     r"ln1\.": "norm.",
     r"head\.layers\.head\.": "head.",
 }
+SETTINGS = [(argparse.Namespace, "argparse.Namespace"), (type("Settings", (), {"__new__": lambda _: OrderedDict()}), "yacs.config.CfgNode")]
 Shapes = Mapping[str, tuple[int, ...]]  # of tensors, by name
 
 
@@ -40,7 +42,7 @@ def contents(path: Path) -> object:
     try:
         if path.suffix == ".safetensors":
             return safetensors.torch.load_file(path)
-        with torch.serialization.safe_globals([argparse.Namespace]):  # training scripts store their settings in one; plain values
+        with torch.serialization.safe_globals(SETTINGS):
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the unpickler raises whatever damaged bytes lead it to
         text = " ".join(str(error).split()).rpartition("WeightsUnpickler error: ")[2]
@@ -81,13 +83,13 @@ def header(path: Path) -> dict[str, str]:
         raise ValueError(f"{path} is not a complete safetensors file ({error}); copy it again") from error
 
 
-def renamed(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
-    """The tensors of a file under timm's names: prefixes cut, OpenMMLab's names replaced, MoCo's other networks left out."""
+def renamed(tensors: Mapping[str, Tensor], path: Path, names: Mapping[str, str] = RENAMES) -> dict[str, Tensor]:
+    """The tensors of a file under timm's names: prefixes cut, OpenMMLab's or other `names` replaced, MoCo's other networks out."""
     found = {name: value for name, value in tensors.items() if not name.startswith(OTHERS)}
     result = {}
     for name, value in found.items():
         name = name[PREFIX.match(name).end() :]  # type: ignore[union-attr]
-        result[next((re.sub(f"^{old}", new, name) for old, new in RENAMES.items() if re.match(old, name)), name)] = value
+        result[next((re.sub(f"^{old}", new, name) for old, new in names.items() if re.match(old, name)), name)] = value
     if len(result) < len(found):
         raise ValueError(f"{path} holds {len(found) - len(result)} tensors under two names; accepted: one network")
     return result
@@ -105,13 +107,14 @@ def unwrap(path: Path, target: Path) -> None:
 def load(model: nn.Module, path: Path, *, key: str) -> None:
     """Puts the tensors of a file into a model, which may lie on the meta device; they must be exactly the model's, see `require_same`.
 
-    They are taken as they are named where that fits, else as `renamed` names them; position_ids of older libraries are none.
+    They are taken as they are named where that fits, else as `renamed` names them, by the model's `older_names` if it has some;
+    position_ids, which older libraries stored, are none.
     """
     with named(key):
         wanted = shapes(model.state_dict())
         state = {name: value for name, value in read_weights(path).items() if name in wanted or not name.endswith(".position_ids")}
         if shapes(state) != wanted:
-            state = renamed(state, path)
+            state = renamed(state, path, getattr(model, "older_names", RENAMES))
             require_same(shapes(state), wanted, f"{path} does not fit the model", "all tensors of the model and no other")
     model.load_state_dict({name: value.float() if value.is_floating_point() else value for name, value in state.items()}, assign=True)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,18 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 import xarray as xr
-from jaxtyping import Float, UInt8
+from diffusers import AutoencoderKL, DDIMScheduler, DiTTransformer2DModel
+from jaxtyping import Float, Int, UInt8
+from PIL import Image
 from torch import Tensor
 
-from cnslib.core import recipes, seeds, tables, units, workers
+from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import Base, Bootstrap
 from cnslib.core.settings.sections import Denoiser
-from cnslib.models import text_to_image
+from cnslib.core.sources import document
+from cnslib.data import catalog
+from cnslib.models import encoders, text_to_image, weights
 from cnslib.stats import accuracy, bootstrap
 
 LOSSES = ("l1", "l2")
@@ -98,6 +103,7 @@ class Judge:
     classes: list[str]
     conditions: Tensor
     origin: str  # digest of the model's files
+    side: int = 0  # px of the pictures that it learned from; 0: those of any size
 
 
 def text_judge(directory: Path, classes: list[str], *, device: str) -> Judge:
@@ -105,6 +111,62 @@ def text_judge(directory: Path, classes: list[str], *, device: str) -> Judge:
     pipe = text_to_image.load_pipeline(directory, device)
     conditions = text_to_image.embed(pipe, [PROMPT.format(name=name) for name in classes])
     return Judge(pipe, text_epsilon, classes, conditions, units.directory_digest(directory))
+
+
+TOGETHER = 64  # classes of one forward pass of a DiT, which may know a thousand
+DIT = ("transformer/config.json", "vae/config.json", "scheduler/scheduler_config.json")
+WEIGHTS = ("diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.bin")
+ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}  # of an autoencoder, before 2023 and since
+
+
+def open_judge(base: Base, settings: Denoiser) -> Judge:
+    """The judge of the settings: a DiT that chooses among all labels, as its rivals do, or the base model among the classes' names."""
+    if settings.model:
+        return label_judge(paths.resolve(settings.model), encoders.read_labels(base.labels), device=base.device)
+    return text_judge(paths.resolve(base.pipeline), base.classes, device=base.device)
+
+
+def label_judge(directory: Path, labels: list[str], *, device: str) -> Judge:
+    """A class-conditional DiT (Peebles and Xie 2023) of a diffusers directory, told each label by its number (CNS-Bench section 5.3).
+
+    diffusers embeds timesteps with frequencies 10000^(-k/127) where DiT has learned 10000^(-k/128): set right here, as is the last norm's
+    epsilon. FileNotFoundError or ValueError for a missing file, foreign tensors, another number of labels, and what predicts no noise.
+    """
+    for name in DIT:
+        if not (directory / name).is_file():
+            raise FileNotFoundError(f"denoiser.model: {directory / name} does not exist; accepted: a DiT directory of diffusers")
+    weights.refuse_code(directory, key="denoiser.model")
+    config, latents, schedule = (document(directory / name, key="denoiser.model") for name in DIT)
+    dit = DiTTransformer2DModel.from_config(config | {"_class_name": "DiTTransformer2DModel", "norm_eps": 1e-6})
+    vae, scheduler = AutoencoderKL.from_config(latents), DDIMScheduler.from_config(schedule)
+    vae.older_names = {rf"(.*\.attentions\.\d+)\.{old}\.": rf"\1.{new}." for old, new in ATTENTION.items()}  # see `weights.load`
+    for network, folder in ((dit, "transformer"), (vae, "vae")):
+        file = next((name for name in WEIGHTS if (directory / folder / name).is_file()), WEIGHTS[0])
+        weights.load(network, directory / folder / file, key="denoiser.model")
+        network.to(device).eval().requires_grad_(False)
+    demand(scheduler.config.prediction_type == "epsilon", "denoiser.model: scheduler", scheduler.config.prediction_type, "epsilon")
+    known = dit.config.num_embeds_ada_norm
+    demand(len(labels) == known, "base.labels, for denoiser.model", len(labels), f"the {known} classes that {directory} draws")
+    for block in dit.transformer_blocks:
+        block.norm1.emb.time_proj.downscale_freq_shift = 0
+    side = dit.config.sample_size * 2 ** (len(vae.config.block_out_channels) - 1)
+    parts = SimpleNamespace(unet=dit, vae=vae, scheduler=scheduler)
+    return Judge(parts, label_epsilon, labels, torch.arange(known, device=device), units.directory_digest(directory), side)
+
+
+def label_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Int[Tensor, "batch"]) -> Latents:
+    """The noise that a DiT predicts: its first channels, those behind them are a variance. No guidance."""
+    groups = zip(noisy.split(TOGETHER), conditions.split(TOGETHER), strict=True)
+    outputs = [parts.unet(some, torch.full_like(own, timestep), class_labels=own).sample for some, own in groups]
+    return torch.cat(outputs)[:, : noisy.shape[1]]
+
+
+def cropped(picture: UInt8[np.ndarray, "height width 3"], side: int) -> UInt8[np.ndarray, "side side 3"]:
+    """A picture as DiT's training saw it (ADM): halved while at least twice as large, then the bicubic centred square."""
+    image = Image.fromarray(picture)
+    while min(image.size) >= 2 * side:
+        image = image.reduce(2)
+    return catalog.square(np.asarray(image), side)
 
 
 def text_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Float[Tensor, "batch tokens width"]) -> Latents:
@@ -147,7 +209,7 @@ def judged(judge: Judge, picture: UInt8[np.ndarray, "height width 3"], *key: str
 
     The noise belongs to `key`, class and seed, and the timestep: the same for every candidate, scale and shift.
     """
-    clean = latent(judge.parts, picture)
+    clean = latent(judge.parts, cropped(picture, judge.side) if judge.side else picture)
     steps = timesteps(settings, len(judge.parts.scheduler.alphas_cumprod))
 
     def evaluate(place: int, chosen: list[int]) -> Float[np.ndarray, "losses classes"]:

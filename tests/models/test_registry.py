@@ -130,17 +130,6 @@ def test_zero_shot_scores_are_cosines_with_the_mean_of_eighty_templates(tmp_path
     assert torch.allclose(found, expected, atol=1e-4)
 
 
-def test_vmamba_is_built_where_its_module_can_be_imported(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"classifiers.vssm_base_v0: vssm_base_v0 needs the module vmamba: None is not"):
-        load("vssm_base_v0")
-    layers = "nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 1000)"
-    code = f"from torch import nn\n\ndef vanilla_vmamba_base():\n    return nn.Sequential({layers})\n"
-    (tmp_path / "vmamba.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    torch.save({"model": {"2.weight": torch.zeros(1000, 3), "2.bias": torch.zeros(1000)}}, tmp_path / "vssmbase_dp06_ckpt_epoch_241.pth")
-    assert load("vssm_base_v0", tmp_path).parameters == 4000
-
-
 def test_the_source_names_path_revision_and_digest():
     found = registry.parse("registry:alexnet@weights/a.pth;revision=v1;sha256=12345678", key=KEY)
     assert (found.model, found.local, found.revision, found.sha256) == ("alexnet", "weights/a.pth", "v1", "12345678")

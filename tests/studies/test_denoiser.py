@@ -1,10 +1,13 @@
 """Diffusion classifier: exact denoisers are right, errors match a hand computation, stages change nothing, differences by hand."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 import xarray as xr
+from diffusers import AutoencoderKL, DDIMScheduler, DiTTransformer2DModel
 from golden_units import difference
 from tiny_denoiser import CLASSES, COLOURS, SETTINGS, exact, picture, settings
 
@@ -78,6 +81,72 @@ def test_another_kind_of_prediction_is_refused():
 
 def test_the_tiny_unit_is_the_golden_one(tiny):
     assert not difference(recipes.DENOISER, denoiser.judged(tiny, picture_of_noise(1), "bag", 1, settings=SETTINGS))
+
+
+LABELS = ["bag", "coat", "sandal", "shirt"]  # one more than the classes
+
+
+@pytest.fixture(scope="module")
+def dit(tmp_path_factory):
+    """A DiT directory as its hub has it: an older class name and older names in the autoencoder, in torch's files."""
+    folder = tmp_path_factory.mktemp("dit")
+    sizes = {
+        "num_attention_heads": 2,
+        "attention_head_dim": 8,
+        "num_layers": 2,
+        "sample_size": 8,
+        "num_embeds_ada_norm": 4,
+        "out_channels": 8,
+    }
+    blocks = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = DiTTransformer2DModel(**sizes)
+        vae = AutoencoderKL(block_out_channels=(8, 8), latent_channels=4, norm_num_groups=4, **blocks)
+    network.save_pretrained(folder / "transformer", safe_serialization=False)
+    vae.save_pretrained(folder / "vae")
+    DDIMScheduler(beta_schedule="linear").save_pretrained(folder / "scheduler")
+    config = folder / "transformer" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"_class_name": "Transformer2DModel", "cross_attention_dim": None}))
+    old = {new: old for old, new in denoiser.ATTENTION.items()}
+    state = {
+        ".".join(old.get(part, part) for part in key.replace("to_out.0", "proj_attn").split(".")): v for key, v in vae.state_dict().items()
+    }
+    assert sum(".query." in key for key in state) == 4  # weight and bias, twice
+    (folder / "vae" / denoiser.WEIGHTS[0]).unlink()
+    torch.save(state, folder / "vae" / denoiser.WEIGHTS[1])
+    return folder
+
+
+def test_a_dit_is_told_numbers_embeds_time_as_dit_does_and_gives_its_first_channels(dit):
+    """DiT's own embedding: cosines, then sines, of t 10000^(-k/128); diffusers' last frequency is another."""
+    judge = denoiser.label_judge(dit, LABELS, device="cpu")
+    embedding = judge.parts.unet.transformer_blocks[1].norm1.emb.time_proj(torch.tensor([998]))[0]
+    waves = 998 * 10000 ** (-torch.arange(128, dtype=torch.float64) / 128)
+    assert torch.allclose(embedding.double(), torch.cat([waves.cos(), waves.sin()]), atol=1e-3)
+    noisy = torch.randn(3, 4, 8, 8, generator=torch.Generator().manual_seed(1))
+    whole = [
+        judge.parts.unet(noisy[[i]], torch.tensor([500]), class_labels=torch.tensor([label])).sample for i, label in enumerate((3, 0, 1))
+    ]
+    found = judge.epsilon(judge.parts, noisy, 500, torch.tensor([3, 0, 1]))
+    assert whole[0].shape == (1, 8, 8, 8) and torch.allclose(found, torch.cat(whole)[:, :4], atol=1e-5)
+    assert not torch.allclose(found[0], judge.epsilon(judge.parts, noisy[:1], 500, torch.tensor([2]))[0])
+
+
+def test_a_dit_chooses_among_all_labels_on_pictures_of_its_own_size(dit):
+    judge = denoiser.label_judge(dit, LABELS, device="cpu")
+    large = np.kron(np.arange(16 * 16 * 3).reshape(16, 16, 3) % 251, np.ones((3, 3, 1))).astype(np.uint8)  # 48 px: halved, then cropped
+    assert judge.side == 16 and denoiser.latent(judge.parts, denoiser.cropped(large, 16)).shape == (1, 4, 8, 8)
+    assert np.array_equal(denoiser.cropped(large[:16, :16], 16), large[:16, :16])
+    found = denoiser.judged(judge, large, "bag", 1, settings=SETTINGS)
+    assert set(found["candidate"]) == set(LABELS) and np.isfinite(found[["l1", "l2"]].to_numpy()).all()
+
+
+def test_what_is_no_dit_or_knows_other_classes_is_refused(dit, tiny_pipeline_dir):
+    with pytest.raises(FileNotFoundError, match=r"denoiser\.model: .*transformer/config\.json does not exist; accepted: a DiT directory"):
+        denoiser.label_judge(tiny_pipeline_dir, LABELS, device="cpu")
+    with pytest.raises(ValueError, match=r"base\.labels, for denoiser\.model: 3 is not accepted; accepted: the 4 classes that"):
+        denoiser.label_judge(dit, CLASSES, device="cpu")
 
 
 def predicted(wrong: dict[str, list[list[int]]]) -> xr.DataArray:

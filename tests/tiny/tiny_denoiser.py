@@ -23,6 +23,7 @@ SETTINGS = Denoiser(
     shifts=["heavy snow"],
     seeds=2,
     scales=[0.0, 1.0, 2.5],
+    model="",
     keep=[2, 1],
     trials=[2, 4],
 )

@@ -42,7 +42,7 @@ ANGLES: Rule = ("angles", lambda s: s.angles[0] == 0 and len(s.factors) == len(s
 FIRST: Rule = ("networks", lambda s: {*s.networks} <= {*NETWORKS} and s.networks[0] == NETWORKS[0], f"{NETWORKS[0]} first, of {NETWORKS}")
 
 # What is made, and by whom. How Parsl gets workers: `provider` and `launcher` are classes of parsl.providers and parsl.launchers.
-INVERTED = "steps batch_size images_per_class validation_images sampling_steps guidance judge"
+INVERTED = "steps batch_size images_per_class validation_images sampling_steps guidance judge features"
 World: Any = section("World", "seed train_images heldout_images")
 Inversion: Any = section("Inversion", f"seed learning_rate {INVERTED}")
 Cluster: Any = section("Cluster", "provider launcher options workers card_each retries idle address setup")
@@ -61,7 +61,7 @@ WEATHER = f"seed shifts scales start_fraction unknown seeds severities networks 
 SCENES = "images training_images steps checks severities photo_severities drawing_steps guidance"
 SHIFTED = "train_images validation_images test_images side draws runs training_steps training_seed drawing_steps guidance"
 Calibration: Any = section("Calibration", "seed scenes severities", Resampled, scenes=f.Some, severities=f.Some)
-Denoiser: Any = section("Denoiser", "seed shifts seeds scales keep trials", Resampled, rules=[STAGES])
+Denoiser: Any = section("Denoiser", "seed shifts seeds scales keep trials model", Resampled, rules=[STAGES])
 Oodcv: Any = section("Oodcv", WEATHER, Resampled, networks=f.ByFile)
 Synthetic: Any = section("Synthetic", f"{TRAINED} network share runs steps style_images lowest", Resampled)
 Report: Any = section("Report", "model plain reference blur name batch_size", Resampled, name=f.FileName, rules=[OTHER_NAME])
