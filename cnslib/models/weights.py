@@ -27,7 +27,10 @@ RENAMES = {  # OpenMMLab's vision transformer in timm's names
     r"ln1\.": "norm.",
     r"head\.layers\.head\.": "head.",
 }
-SETTINGS = [(argparse.Namespace, "argparse.Namespace"), (type("Settings", (), {"__new__": lambda _: OrderedDict()}), "yacs.config.CfgNode")]
+SETTINGS: list[Any] = [  # which training scripts store beside weights: classes of plain values, the second not imported
+    (argparse.Namespace, "argparse.Namespace"),
+    (type("Settings", (), {"__new__": lambda _: OrderedDict()}), "yacs.config.CfgNode"),
+]
 Shapes = Mapping[str, tuple[int, ...]]  # of tensors, by name
 
 

@@ -6,6 +6,7 @@ photographs are not ours to pass on; and blurs treat the rim by the rules of Sci
 """
 
 import io
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,7 +22,8 @@ from skimage.transform import AffineTransform
 from skimage.util import random_noise
 
 from cnslib.core import paths, recipes, tables, units, workers
-from cnslib.core.names import UNSHIFTED, demand
+from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.pictures import read
 from cnslib.core.seeds import seed_of
 from cnslib.core.settings.method import Evaluation
 from cnslib.core.settings.sections import Corruptions, Photos
@@ -243,6 +245,44 @@ def evaluate(
     return evaluation.answered(
         recipes.CORRUPTIONS, contents, batches, labels=labels, settings=classifiers, device=device, folder=folder, desc="corruptions"
     )
+
+
+def evaluate_official(
+    pictures: Path, classes: list[str], *, labels: list[str], settings: Corruptions, classifiers: Evaluation, device: str, folder: Path
+) -> dict[str, Path]:
+    """The same for ImageNet-C's own JPEGs of the catalog's first pictures of each class, under each corruption that lies there.
+
+    FileNotFoundError or ValueError for a missing corruption, severity or class, and for files of other pictures than the catalog's.
+    """
+    evaluation.require_labels(classes, labels)
+    found = official(paths.resolve(settings.official), pictures, classes, settings.images)
+    contents = [[*key, [units.file_digest(file) for file in files]] for *key, files in found]
+
+    def batches() -> Iterator[evaluation.Batch]:
+        for shift, severity, name, files in found:
+            rows = pd.DataFrame({"shift": shift, "class": name, "seed": range(len(files)), "scale": severity})
+            yield from evaluation.array_batches(rows, [read(file, str(file)) for file in files], size=classifiers.batch_size)
+
+    how = {"labels": labels, "settings": classifiers, "device": device, "folder": folder, "desc": "ImageNet-C"}
+    return evaluation.answered(recipes.CORRUPTIONS, contents, batches, **how)
+
+
+def official(root: Path, pictures: Path, classes: list[str], count: int) -> list[tuple[str, float, str, list[Path]]]:
+    """The files of ImageNet-C: corruption, severity, class, and its pictures in the order of the catalog's."""
+    names = [name for name in EFFECTS if (root / identifier(name)).is_dir()]
+    if not names:
+        raise FileNotFoundError(
+            f"corruptions.official: {root} has no folder {identifier(next(iter(EFFECTS)))}, nor any other of ImageNet-C"
+        )
+    found = []
+    for name, severity, label in itertools.product(names, range(1, 6), classes):
+        folder = imagenet.class_folder(root / identifier(name) / str(severity), label)
+        wanted = sorted(file.stem for file in catalog.class_folder(pictures, "heldout", label).iterdir())[:count]
+        files = [folder / f"{stem}.JPEG" for stem in wanted]
+        if gone := [file for file in files if not file.is_file()]:
+            raise FileNotFoundError(f"corruptions.official: {gone[0]} does not exist; accepted: the pictures of {pictures}")
+        found.append((name, float(severity), label, files))
+    return found
 
 
 def corrupted(rows: pd.DataFrame, plain: Pictures, graded: Levels) -> Iterator[tuple[pd.DataFrame, Pictures]]:

@@ -9,7 +9,6 @@ import copy
 import dataclasses
 import itertools
 import json
-import re
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,10 +22,12 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
-from cnslib.core import paths, pictures, recipes, seeds, tables, units, workers
-from cnslib.core.names import PROMPT, UNSHIFTED, demand
+from cnslib.core import paths, recipes, seeds, tables, units, workers
+from cnslib.core.names import PROMPT, UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Oodcv
+from cnslib.data import catalog
+from cnslib.data import oodcv as files
 from cnslib.method import filtering, generation
 from cnslib.method.filtering import SHIFT_PROMPT, Judges, Views
 from cnslib.method.generation import Sampler
@@ -59,10 +60,11 @@ class FineTuning:
     device: str
 
     def stamp(self, name: str) -> str:
-        """What a classifier is made from: the network it starts from, the scenes, and the settings of the training."""
+        """What a classifier is made from: the network it starts from, the pictures, and the settings of the training."""
         source = encoders.source_digest(self.settings.networks[name])
         training = {key: value for key, value in dataclasses.asdict(self.settings).items() if key in TRAINING}
-        return recipes.FINETUNED.stamp(name, source, training, self.classes, self.labels)
+        published = [units.directory_digest(paths.resolve(self.settings.root) / "train")] if self.settings.root else []
+        return recipes.FINETUNED.stamp(name, source, training, self.classes, self.labels, *published)
 
     def shelf(self, folder: Path, ending: str) -> units.Shelf[str]:
         """A file with this ending for every classifier: its weights in `weights`, its history in `folder`."""
@@ -89,7 +91,12 @@ class FineTuning:
 
 
 def catalog_scenes(tuning: FineTuning, part: str, first: int, count: int) -> Scenes:
-    """Unshifted catalog scenes, `count` per class from the first one on."""
+    """Unshifted catalog scenes, or pictures of OOD-CV's training set, `count` per class from the first one on."""
+    if tuning.settings.root:
+        table, found = files.read(paths.resolve(tuning.settings.root), "train", classes=tuning.classes)
+        rows = np.flatnonzero(table.groupby("class").cumcount().between(first, first + count - 1))
+        label = torch.tensor([tuning.labels.index(name) for name in table["class"].iloc[rows]])
+        return pools.batch_of(np.stack([catalog.square(found[row], SIDE) for row in rows])), label
     pool, images, labels = scenes.garments(paths.GARMENTS, "catalog"), [], []
     for name in tuning.classes:
         rows = np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[first : first + count]
@@ -107,6 +114,11 @@ def finetune_and_store(tuning: FineTuning, name: str, training: Scenes, validati
     config = json.loads((paths.resolve(tuning.settings.networks[name]) / "config.json").read_text())
     arguments = {key: value for key, value in config["model_args"].items() if key != "num_classes"}
     zoo.save(model, weights.path.parent, architecture=config["architecture"], arguments=arguments)
+    if tuning.settings.root:
+        saved = weights.path.parent / "config.json"
+        told = json.loads(saved.read_text())
+        told["pretrained_cfg"] |= {"input_size": [3, SIDE, SIDE], "crop_mode": "center"}
+        units.write_bytes(saved, json.dumps(told, indent=2).encode())
     units.write_bytes(history.path, table.to_csv(index=False, lineterminator="\n").encode())
     for unit in (weights, history):
         unit.finish()
@@ -167,6 +179,8 @@ def share_correct(model: nn.Module, found: Scenes) -> float:
 
 OTHERS = (UNSHIFTED, "heavy sandstorm")  # neither snow nor fog nor rain; OOD-CV's own file names add the query "desert"
 FEATURES = "features"
+SIDE = 224  # px of published pictures
+WEATHERS = {"snow": "heavy snow", "fog": "heavy fog", "rain": "heavy rain", "sand": "heavy sandstorm", "unknown": UNSHIFTED}
 Pictures = UInt8[np.ndarray, "rows side side 3"]
 
 
@@ -234,6 +248,32 @@ def seen(study: Study, plans: dict[str, pd.DataFrame], *, folder: Path, features
     rows, clip = partial(look_at_rendered, tuning, plans), study.judges.clip if features else None
     common = lambda: [pools.garments(tuning.classes), clip, tuning.classifiers]  # noqa: E731
     return workers.stored(stamps, rows, kind, folder=folder, device=tuning.device, common=common, pattern=pattern)
+
+
+def published(tuning: FineTuning, *, side: int) -> tuple[pd.DataFrame, Pictures]:
+    """OOD-CV's own pictures of weather as centred squares, and their keys (see `photographed`)."""
+    table, found = files.read(paths.resolve(tuning.settings.root), "weather")
+    known = np.flatnonzero(table["class"].isin(tuning.classes))
+    keys = table.iloc[known].reset_index(drop=True).assign(shift=lambda own: own["weather"].map(WEATHERS), scale=0.0)
+    keys["seed"] = keys.groupby(["shift", "class"]).cumcount() + 1
+    return keys[tables.KEY], np.stack([catalog.square(found[row], side) for row in known])
+
+
+def photographed(study: Study, *, folder: Path) -> pd.DataFrame:
+    """The same for OOD-CV's own pictures of weather, as the file `reference`: `shift` is what a file name was searched for.
+
+    `seed` counts the pictures of a class and weather; nobody knows their severity, so `scale` is 0. Classes without a picture are absent.
+    """
+    tuning, root = study.tuning, paths.resolve(study.tuning.settings.root)
+    made_from = recipes.WEATHER.stamp(units.directory_digest(root / "nuisances" / "weather"), tuning.classes, study.digest)
+
+    def rows(_: str) -> pd.DataFrame:
+        keys, shown = published(tuning, side=SIDE)
+        features = [*study.judges.clip.image_features(shown).numpy().round(4).astype(np.float32)]
+        return keys.join(predictions(shown, tuning)).assign(**{FEATURES: features})
+
+    how: dict = {"folder": folder, "device": tuning.device, "pattern": "reference.parquet"}
+    return workers.stored({"reference": made_from}, rows, study.schema(), **how)
 
 
 def look_at_rendered(
@@ -339,42 +379,3 @@ def agreement(real: pd.DataFrame, drawn: pd.DataFrame, places: Int[np.ndarray, "
         repeated = real.loc[real.index.repeat(places.shape[1])]
         rows.append({"same": name, **bootstrap.rate(hits, repeated, settings=settings), "chance": same.mean()})
     return pd.DataFrame(rows)
-
-
-# The OOD-CV data set as its authors lay it out for classification (Zhao et al. 2022). A split is the folder train, iid_test or
-# nuisances/<nuisance>. It holds Images/<class>/<name> and labels.csv, whose columns imgs and labels say which picture shows what.
-
-NUISANCES = ("context", "occlusion", "pose", "shape", "texture", "weather")
-SPLITS = ("train", "iid_test", *NUISANCES)
-WORDS = {"snow": "snow", "snowy": "snow", "fog": "fog", "foggy": "fog", "rain": "rain", "rainy": "rain"}
-
-
-def read(root: Path, split: str, *, classes: list[str]) -> tuple[pd.DataFrame, list[UInt8[np.ndarray, "height width 3"]]]:
-    """The pictures of some classes in a split, each in its own size, and their table: name, class, file, weather (see `crawled`).
-
-    FileNotFoundError for a missing folder, csv or picture and a class without pictures, ValueError for an unknown split, missing columns, a
-    picture with two labels or that is none. Rows that stand twice count once.
-    """
-    demand(split in SPLITS, "OOD-CV split", split, ", ".join(SPLITS))
-    folder = root / "nuisances" / split if split in NUISANCES else root / split
-    for path in (folder / "Images", folder / "labels.csv"):
-        if not path.exists():
-            wanted = "<root>/nuisances/<nuisance>/Images/<class>, and beside Images a labels.csv with the columns imgs and labels"
-            raise FileNotFoundError(f"OOD-CV: {path} does not exist; accepted: {wanted}")
-    table = pd.read_csv(folder / "labels.csv", dtype=str)
-    demand({"imgs", "labels"} <= {*table}, f"OOD-CV: {folder / 'labels.csv'}", list(table), "a csv with the columns imgs and labels")
-    rows = table[["imgs", "labels"]].drop_duplicates(ignore_index=True).set_axis(["name", "class"], axis=1)
-    if twice := sorted(rows.loc[rows["name"].duplicated(), "name"]):
-        raise ValueError(f"OOD-CV: {folder / 'labels.csv'} gives {len(twice)} pictures two labels, first {twice[0]}")
-    if absent := sorted(set(classes) - set(rows["class"])):
-        raise FileNotFoundError(f"OOD-CV: {split} has no picture of class {absent[0]!r}; it has {', '.join(sorted(set(rows['class'])))}")
-    rows = rows[rows["class"].isin(classes)].reset_index(drop=True)
-    rows["file"] = [folder / "Images" / label / name for name, label in zip(rows["name"], rows["class"], strict=True)]
-    if gone := [file for file in rows["file"] if not file.is_file()]:
-        raise FileNotFoundError(f"OOD-CV: {len(gone)} of {len(rows)} rows of labels.csv have no picture, first {gone[0]}")
-    return rows.assign(weather=rows["name"].map(crawled)), [pictures.read(file, f"OOD-CV: {file}") for file in rows["file"]]
-
-
-def crawled(name: str) -> str:
-    """snow, fog or rain, from the whole words in a file name; "unknown" for none of them, as for OOD-CV's fourth query, desert."""
-    return next((WORDS[word] for word in re.split("[^a-z]+", name.lower()) if word in WORDS), "unknown")

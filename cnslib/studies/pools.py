@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
+from torchvision.transforms import v2
 
 from cnslib.core import paths
 from cnslib.core.names import demand
@@ -16,10 +17,15 @@ from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
 
 
+def require_renderer(classes: list[str]) -> None:
+    """Raises ValueError for a class of which no program renders pictures at a known severity."""
+    for name in classes:
+        demand(name in scenes.CLASSES, "base.classes", name, f"{', '.join(scenes.CLASSES)}: nothing else has a renderer here")
+
+
 def garments(classes: list[str], part: str = "heldout") -> scenes.Garments:
     """The garments of a pool, by default those that no model has seen. ValueError for a class that is not a garment."""
-    for name in classes:
-        demand(name in scenes.CLASSES, "base.classes", name, ", ".join(scenes.CLASSES))
+    require_renderer(classes)
     return scenes.garments(paths.GARMENTS, part)
 
 
@@ -30,6 +36,13 @@ def rendered(pool: scenes.Garments, plan: pd.DataFrame, *key: str | int) -> UInt
     rows, keys = [places[name][number - 1] for name, number in pairs], [(*key, *pair) for pair in pairs]
     severity = torch.tensor(plan["scale"].to_numpy(), dtype=torch.float32)
     return scenes.to_uint8(scenes.render(pool.grey[rows], keys, style="catalog", shift=plan["shift"].tolist(), severity=severity)).numpy()
+
+
+def with_statistics(model: nn.Module, key: str) -> nn.Module:
+    """A timm model that takes what `training.normalise` gives, and sees its own mean and deviation of the pixels."""
+    own = encoders.preprocessing(model, key)
+    mean, deviation = (np.array(own[name]) for name in ("mean", "std"))
+    return nn.Sequential(v2.Normalize(((mean - training.MEAN) / training.STD).tolist(), (deviation / training.STD).tolist()), model)
 
 
 def fit(
@@ -49,6 +62,13 @@ def fit(
 def batch_of(pictures: UInt8[np.ndarray, "images height width 3"]) -> Tensor:
     """Pictures as a batch in [0, 1], channels first."""
     return torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
+
+
+@torch.no_grad()
+def outputs(model: nn.Module, pictures: UInt8[np.ndarray, "images height width 3"], device: str) -> Float[np.ndarray, "images outputs"]:
+    """All outputs for every picture."""
+    parts = [pictures[start : start + encoders.BATCH] for start in range(0, len(pictures), encoders.BATCH)]
+    return torch.cat([model.eval()(training.normalise(batch_of(part)).to(device)).cpu() for part in parts]).numpy()
 
 
 @torch.no_grad()

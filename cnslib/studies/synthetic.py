@@ -4,9 +4,11 @@ Both arms of a run share initial weights, the order of the scenes, and the real 
 """
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +20,11 @@ from torch import Tensor, nn
 
 from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
+from cnslib.core.pictures import read
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Synthetic
-from cnslib.data import artifacts
+from cnslib.data import artifacts, catalog, testsets
+from cnslib.data.testsets import TestSet
 from cnslib.models import encoders
 from cnslib.stats import bootstrap
 from cnslib.studies import pools, shared
@@ -29,6 +33,7 @@ from cnslib.world.training import Schedule
 
 BEFORE, REAL, MIXED = "not fine-tuned", "real", "half generated"
 CATALOG, STYLES = "catalog, held out", "rendered styles"  # in the roles of ImageNet's validation set and of ImageNet-R
+SIDE = 224  # px of real pictures
 STYLE_SHIFTS = tuple(shift for shift in SHIFTS if not shift.startswith("heavy"))
 PICTURE = ["exam", "shift", "class", "seed"]  # `exam` names the test set, in all tables of this step
 schema = tables.schema(
@@ -36,7 +41,7 @@ schema = tables.schema(
     {
         "arm": pa.Column(str, pa.Check.isin([BEFORE, REAL, MIXED])),
         "run": pa.Column("int64", pa.Check.ge(0)),
-        "exam": pa.Column(str, pa.Check.isin([CATALOG, STYLES])),
+        "exam": pa.Column(str, pa.Check.isin([CATALOG, STYLES, *testsets.KINDS])),
         **{key: tables.IDENTITY[key] for key in tables.TRAJECTORY},
         "top1": pa.Column(str),
     },
@@ -57,6 +62,8 @@ class EvaluationSet(NamedTuple):
 
     table: pd.DataFrame
     pictures: Pictures
+    tests: Mapping[str, TestSet] = MappingProxyType({})  # by exam, whose classes alone count in an answer
+    origin: str = ""  # digest of published pictures
 
 
 @dataclass(frozen=True)
@@ -73,21 +80,42 @@ class Experiment:
     def stamp(self, arm: str, run: int) -> str:
         """What the answers of one run depend on."""
         source = encoders.source_digest(self.settings.network)
-        kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "bootstrap")}
-        return recipes.SYNTHETIC.stamp(
-            arm, run, source, kept, self.generated.origin, self.evaluation_set.table.to_dict("list"), self.labels
-        )
+        kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "bootstrap", "tests")}
+        shown = self.evaluation_set.table.to_dict("list"), self.labels
+        real = [self.evaluation_set.origin] if self.evaluation_set.origin else []
+        return recipes.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, *shown, *real)
 
 
-def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:
-    """The shifted pictures of all kept trajectories. ValueError where there are none."""
+def generated(images: Path, kept: pd.DataFrame, *, labels: list[str], settings: Synthetic) -> Stock:
+    """The shifted pictures of all kept trajectories, beside real ones at their size. ValueError where there are none."""
     shifts = sorted(set(kept["shift"]))
     parts = [artifacts.images(images, shift).merge(kept, on=tables.TRAJECTORY) for shift in shifts]
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*tables.KEY, "image"])
     demand(len(rows) > 0, "artifacts/filtering/kept.parquet", 0, "at least one kept trajectory")
     digests = [units.verified(images / f"{identifier(shift)}.parquet") for shift in shifts]
     origin = units.digest(digests, rows[tables.KEY].to_dict("list"))
-    return Stock(tables.pictures(rows, "generated"), np.array([labels.index(name) for name in rows["class"]]), origin)
+    sized = squared if settings.tests else np.asarray
+    shown = np.stack([sized(tables.decode(data, "generated")) for data in rows["image"]])
+    return Stock(shown, np.array([labels.index(name) for name in rows["class"]]), origin)
+
+
+def squared(picture: UInt8[np.ndarray, "height width 3"]) -> UInt8[np.ndarray, "side side 3"]:
+    """A real picture, or one beside real ones, at the size of ImageNet's classifiers."""
+    return catalog.square(picture, SIDE)
+
+
+def real_evaluation_set(pictures: Path, classes: list[str], *, settings: Synthetic) -> EvaluationSet:
+    """ImageNet's validation pictures of the classes, and those of the named test sets (Table 6). Errors as those of `testsets.load`."""
+    tests = {name: testsets.load(name, paths.resolve(root), classes) for name, root in settings.tests.items()}
+    rows, shown = list[tuple[str, str, int]](), list[Pictures]()
+    for name, numbers, found in catalog.whole(pictures, "heldout", classes):
+        rows += [(CATALOG, name, number) for number in numbers]
+        shown += map(squared, found)
+    for exam, test in tests.items():
+        rows += test.table.assign(exam=exam)[["exam", "class", "seed"]].itertuples(index=False, name=None)
+        shown += map(squared, test.pictures())
+    table = pd.DataFrame(rows, columns=["exam", "class", "seed"]).assign(shift=UNSHIFTED)[PICTURE]
+    return EvaluationSet(table, np.stack(shown), tests, units.digest([units.digest(picture.tobytes().hex()) for picture in shown]))
 
 
 def evaluation_set(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> EvaluationSet:
@@ -112,27 +140,47 @@ def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) ->
     return plan, scenes.to_uint8(image).numpy()
 
 
-def outcome(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
-    """The answers of all runs of both arms and of the network before them; trains what is missing or outdated, one file each."""
+def outcome(experiment: Experiment, *, folder: Path, photographs: list[tuple[str, Path]] | None = None) -> pd.DataFrame:
+    """The answers of all runs of both arms and of the network before them; trains what is missing or outdated, one file each.
+
+    The real pictures are catalog scenes, or `photographs`, files with their class.
+    """
     runs = [(BEFORE, 0), *((arm, run) for run in range(1, experiment.settings.runs + 1) for arm in (REAL, MIXED))]
     stamps, device = {key: experiment.stamp(*key) for key in runs}, experiment.device
-    pool = lambda: [scenes.garments(paths.GARMENTS, "catalog", experiment.labels)]  # noqa: E731
+    pool = lambda: [photographs or scenes.garments(paths.GARMENTS, "catalog", experiment.labels)]  # noqa: E731
     return workers.stored(stamps, partial(train_and_answer, experiment), schema, folder=folder, device=device, common=pool)
 
 
-def train_and_answer(experiment: Experiment, key: tuple[str, int], pool: scenes.Garments) -> pd.DataFrame:
+def training_files(pictures: Path, classes: list[str]) -> list[tuple[str, Path]]:
+    """ImageNet's training pictures of the classes, with their class."""
+    return [(name, file) for name in classes for file in sorted(catalog.class_folder(pictures, "train", name).iterdir())]
+
+
+def train_and_answer(experiment: Experiment, key: tuple[str, int], pool: scenes.Garments | list) -> pd.DataFrame:
     """The answers of one run, fine-tuned unless it is the network as it was."""
     (arm, run), device = key, experiment.device
     model, _ = encoders.timm_model("synthetic.network", experiment.settings.network, device)
+    model = pools.with_statistics(model, "synthetic.network") if experiment.settings.tests else model
     checkpoint = shared.checkpoint(experiment.checkpoints, key, experiment.stamp(*key))
     if arm != BEFORE:
         model = finetune(model, experiment, pool, arm=arm, run=run, checkpoint=checkpoint)
-    found = pools.top1(model, experiment.evaluation_set.pictures, device)
+    found = answers(model, experiment.evaluation_set, experiment.labels, device)
     checkpoint.unlink(missing_ok=True)
-    return experiment.evaluation_set.table.assign(arm=arm, run=run, top1=[experiment.labels[place] for place in found])
+    return experiment.evaluation_set.table.assign(arm=arm, run=run, top1=found)
 
 
-def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments, *, arm: str, run: int, checkpoint: Path) -> nn.Module:
+def answers(model: nn.Module, shown: EvaluationSet, labels: list[str], device: str) -> list[str]:
+    """The class that each picture is taken for: in a published test set among its own."""
+    if not shown.tests:
+        return [labels[place] for place in pools.top1(model, shown.pictures, device)]
+    logits, exams = pools.outputs(model, shown.pictures, device), shown.table["exam"].to_numpy()
+    found = np.array(labels, object)[logits.argmax(axis=1)]
+    for name, test in shown.tests.items():
+        found[exams == name] = test.answers(logits[exams == name])
+    return found.tolist()
+
+
+def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments | list, *, arm: str, run: int, checkpoint: Path) -> nn.Module:
     """All weights, cross-entropy with the zoo's smoothing and mirror; resumes from its checkpoint."""
     settings = experiment.settings
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
@@ -146,16 +194,21 @@ def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments, *,
 
 
 def batch(
-    pool: scenes.Garments, stock: Stock, key: tuple, experiment: Experiment, *, share: float
+    pool: scenes.Garments | list, stock: Stock, key: tuple, experiment: Experiment, *, share: float
 ) -> tuple[Float[Tensor, "batch 3 side side"], Int[Tensor, "batch"]]:
     """One batch whose last `share` is generated; the real images in front are those that a batch without generated ones begins with."""
     count = experiment.settings.batch_size
-    real = scenes.sample(pool, key, count, style="catalog", unshifted=1.0)
-    named = torch.tensor([experiment.labels.index(name) for name in pool.classes])[real.label]
+    if isinstance(pool, list):
+        chosen = [pool[row] for row in torch.randint(len(pool), (count,), generator=seeds.generator(*key)).tolist()]
+        shown = pools.batch_of(np.stack([squared(read(file, str(file))) for _, file in chosen]))
+        named = torch.tensor([experiment.labels.index(name) for name, _ in chosen])
+    else:
+        real = scenes.sample(pool, key, count, style="catalog", unshifted=1.0)
+        shown, named = real.image, torch.tensor([experiment.labels.index(name) for name in pool.classes])[real.label]
     drawn = round(share * count)
     rows = torch.randint(len(stock.label), (count,), generator=seeds.generator(*key, "generated"))[:drawn].numpy()
     image, label = pools.batch_of(stock.pictures[rows]), torch.from_numpy(stock.label[rows])
-    return torch.cat([real.image[: count - drawn], image]), torch.cat([named[: count - drawn], label])
+    return torch.cat([shown[: count - drawn], image]), torch.cat([named[: count - drawn], label])
 
 
 def right(replies: pd.DataFrame, by: list[str]) -> pd.Series:

@@ -10,7 +10,7 @@ from cnslib.core import recipes
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Calibration
 from cnslib.method import filtering
-from cnslib.studies import calibration
+from cnslib.studies import calibration, pools
 from cnslib.world import scenes
 
 SETTINGS = Calibration(bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"), seed=1, scenes=2, severities=4)
@@ -27,6 +27,11 @@ def pool() -> scenes.Garments:
 @pytest.fixture(scope="module")
 def judges(tmp_path_factory) -> filtering.Judges:
     return random_judges(tmp_path_factory.mktemp("judges"))
+
+
+def test_classes_without_a_renderer_are_named():
+    with pytest.raises(ValueError, match=r"base\.classes: 'hen' is not accepted; accepted: .*ankle boot: nothing else has a renderer here"):
+        pools.require_renderer(["bag", "hen"])
 
 
 def test_scenes_keep_garment_and_pose_and_begin_without_the_shift(pool):

@@ -19,6 +19,7 @@ from tiny_sliders import pipeline, random_sliders
 from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.data import oodcv as files
 from cnslib.method import filtering
 from cnslib.method.generation import Sampler
 from cnslib.models import encoders, text_to_image
@@ -66,7 +67,7 @@ WEATHER = {
     "collection_train_train_+_fog_OR_foggy_OR_smog_google_0110_0.jpg": ("train", "fog"),
     "collection_boat_boat_+_rain_OR_rainy_naver_0006_0.jpg": ("boat", "rain"),
     "collection_boat_boat_in_foggy_day_google_0067_1.jpg": ("boat", "fog"),
-    "collection_boat_boat_in_desert_google_0001_0.jpg": ("boat", "unknown"),
+    "collection_boat_boat_in_desert_google_0001_0.jpg": ("boat", "sand"),
 }
 
 
@@ -83,14 +84,14 @@ def released(root: Path, split: str) -> Path:
 @pytest.mark.parametrize("split", ["nuisances/weather", "train"])
 def test_each_picture_has_its_class_its_size_and_the_weather_it_was_crawled_for(tmp_path, split):
     released(tmp_path, split)
-    table, pictures = oodcv.read(tmp_path, Path(split).name, classes=["boat", "train"])
+    table, pictures = files.read(tmp_path, Path(split).name, classes=["boat", "train"])
     assert dict(zip(table["name"], zip(table["class"], table["weather"], strict=True), strict=True)) == WEATHER
     assert [picture.shape for picture in pictures] == [(30, 20 + number, 3) for number in range(5)]
-    assert set(oodcv.read(tmp_path, Path(split).name, classes=["train"])[0]["class"]) == {"train"}
+    assert set(files.read(tmp_path, Path(split).name, classes=["train"])[0]["class"]) == {"train"}
     with pytest.raises(ValueError, match=r"'hail' is not accepted; accepted: train, iid_test, context.*weather"):
-        oodcv.read(tmp_path, "hail", classes=["boat"])
+        files.read(tmp_path, "hail", classes=["boat"])
     with pytest.raises(FileNotFoundError, match="pose/Images does not exist"):
-        oodcv.read(tmp_path, "pose", classes=["boat"])
+        files.read(tmp_path, "pose", classes=["boat"])
 
 
 def test_a_damaged_tree_is_named(tmp_path):
@@ -99,7 +100,7 @@ def test_a_damaged_tree_is_named(tmp_path):
     table = pd.read_csv(path)
 
     def read(classes=("boat", "train")):
-        return oodcv.read(tmp_path, "weather", classes=list(classes))
+        return files.read(tmp_path, "weather", classes=list(classes))
 
     pd.concat([table, table.head(2)]).to_csv(path, index=False)
     assert len(read()[0]) == len(WEATHER)  # a row that is there twice counts once
@@ -169,6 +170,28 @@ def test_everything_is_made_once_and_what_a_figure_shows_is_what_was_looked_at(s
     pictures = dict(zip(shown["shift"], tables.pictures(shown, "shown"), strict=True))
     for row in wanted[wanted["scale"] == 3].itertuples():
         assert np.allclose(study.judges.clip.image_features(pictures[row.shift][None]).numpy()[0], row.features, atol=1e-3)
+
+
+def test_published_pictures_train_and_are_the_reference(study, tmp_path, monkeypatch):
+    """The training set from disk, and weather by file name, sand too; the class without such pictures is absent."""
+    monkeypatch.setattr(oodcv, "SIDE", 64)
+    root = released(tmp_path / "robin", "nuisances/weather").parents[1]
+    released(tmp_path / "robin", "train")
+    classes = ["boat", "train", "sofa"]
+    settings = dataclasses.replace(study.tuning.settings, root=str(root), training_images=1)
+    places = {"weights": tmp_path / "weights", "folder": tmp_path / "training"}
+    tuning = dataclasses.replace(study.tuning, settings=settings, classes=classes[:2], labels=classes, **places)
+    images, labels = oodcv.catalog_scenes(tuning, "training", 0, 1)
+    table, found = files.read(root, "train")
+    first = found[table.index[table["class"] == "boat"][0]]
+    assert labels.tolist() == [1, 0] and np.allclose(images[1].permute(1, 2, 0), oodcv.catalog.square(first, 64) / 255)
+    reference = oodcv.photographed(dataclasses.replace(study, tuning=tuning), folder=tmp_path / "out")
+    counts = reference.groupby(["shift", "class"]).size().to_dict()
+    assert counts[("heavy sandstorm", "boat")] == 1 and counts[("heavy fog", "train")] == 1 and len(reference) == len(WEATHER)
+    assert set(reference["one"]) <= {*classes} and len(reference["features"].iloc[0]) > 0
+    (root / "train" / "labels.csv").unlink()
+    with pytest.raises(FileNotFoundError, match=r"OOD-CV: .*train/labels\.csv does not exist; accepted: <root>/nuisances"):
+        oodcv.catalog_scenes(tuning, "training", 0, 1)
 
 
 WEATHERS = ["heavy snow", "heavy fog", "heavy rain"]

@@ -9,12 +9,15 @@ import scipy.stats
 import timm
 import torch
 from golden_units import difference
+from PIL import Image
 from tiny_garments import VIT, garments
 
 from cnslib.core import recipes
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Synthetic
+from cnslib.data import imagenet
+from cnslib.models import encoders
 from cnslib.studies import synthetic
 from cnslib.studies.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, EvaluationSet, Experiment, Stock
 from cnslib.world import scenes, zoo
@@ -23,6 +26,7 @@ LABELS = list(scenes.CLASSES)
 SETTINGS = Synthetic(
     bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"),
     seed=1,
+    tests={},
     network="",
     share=0.5,
     runs=2,
@@ -62,6 +66,37 @@ def test_half_of_a_batch_is_generated_and_the_other_half_is_that_of_the_real_arm
     stored = torch.from_numpy(experiment.generated.pictures).permute(0, 3, 1, 2) / 255
     own = {3: stored[0], 7: stored[1]}
     assert all(torch.equal(image, own[int(label)]) for image, label in zip(mixed[4:], mixed_named[4:], strict=True))
+
+
+@pytest.mark.usefixtures("in_place")
+def test_real_pictures_train_and_a_published_test_set_is_scored_among_its_classes(experiment, tmp_path, monkeypatch):
+    """ImageNet's folders and ImageNet-R's; no answer to the latter is a class that it lacks, such as the first of ImageNet's."""
+    monkeypatch.setattr(synthetic, "SIDE", 64)
+    labels, wnid = list(imagenet.labels()), imagenet.wnids()[1]
+    for tree in ("imagenet/train", "imagenet/val", "imagenet-r"):
+        (tmp_path / tree / wnid).mkdir(parents=True)
+        for number in range(2):
+            noise = np.random.default_rng(number).integers(0, 256, (70, 80, 3), dtype=np.uint8)
+            Image.fromarray(noise).save(tmp_path / tree / wnid / f"art_{number}.JPEG")
+    network = zoo.network_of(VIT)
+    zoo.save(timm.create_model(network["architecture"], num_classes=1000, **network["arguments"]), tmp_path / "large", **network)
+    settings = dataclasses.replace(SETTINGS, network=str(tmp_path / "large"), tests={"imagenet-r": str(tmp_path / "imagenet-r")}, runs=1)
+    shown = synthetic.real_evaluation_set(tmp_path / "imagenet", ["goldfish"], settings=settings)
+    own = dataclasses.replace(experiment, settings=settings, evaluation_set=shown, labels=labels)
+    files = synthetic.training_files(tmp_path / "imagenet", ["goldfish"])
+    replies = synthetic.outcome(own, folder=tmp_path / "runs", photographs=files)
+    assert replies.groupby(["exam", "arm"]).size().to_dict() == {(e, a): 2 for e in (CATALOG, "imagenet-r") for a in (BEFORE, REAL, MIXED)}
+    assert set(replies.loc[replies["exam"] == "imagenet-r", "top1"]) <= {*shown.tests["imagenet-r"].outputs}
+    logits, (model, _) = np.eye(1, 1000).repeat(4, 0), encoders.timm_model("x", settings.network, "cpu")
+    monkeypatch.setattr(synthetic.pools, "outputs", lambda *_: logits)
+    assert synthetic.answers(model, shown, labels, "cpu") == ["tench"] * 2 + [next(iter(shown.tests["imagenet-r"].outputs))] * 2
+    seen = []
+    plain = (torch.rand(1, 3, 8, 8) - 0.5) / 0.25
+    model.forward = lambda image: seen.append(image) or image
+    model.pretrained_cfg |= {"mean": (0.4, 0.5, 0.6), "std": (0.2, 0.3, 0.4)}
+    own_view = synthetic.pools.with_statistics(model, "x")(plain)
+    expected = (plain * 0.25 + 0.5 - torch.tensor([0.4, 0.5, 0.6]).view(3, 1, 1)) / torch.tensor([0.2, 0.3, 0.4]).view(3, 1, 1)
+    assert torch.allclose(own_view, expected, atol=1e-6) and len(seen) == 1
 
 
 @pytest.mark.usefixtures("in_place")

@@ -93,6 +93,8 @@ def write_all(folder: Path) -> Path:
         "evaluation": {"classifiers": sources, "batch_size": 4},
         "axes": {"members": {axis: list(sources) for axis in axes}},
         "bisection": {"classifiers": ["alexnet"]},
+        "denoiser": {"model": ""},
+        "controlshift": {"decoder": "", "classes": []},
         "line": {"families": {"ResNet": [RESNET]}, "sizes": ["ResNet"], "pretrained": []},
     }
     paper = read.read(paths.resolve("paper.yaml"))

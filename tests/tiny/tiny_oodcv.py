@@ -11,6 +11,7 @@ CLASSES = ["sneaker", "ankle boot"]
 SETTINGS = Oodcv(
     bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1, target="same classes"),
     seed=1,
+    root="",
     shifts=["heavy snow", "heavy fog"],
     scales=[0.0, 1.0, 3.0],
     seeds=1,

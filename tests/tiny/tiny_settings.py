@@ -20,13 +20,14 @@ RESAMPLED = Bootstrap(50, 0.95, 1, "same classes")
 def corruption_settings() -> Corruptions:
     """Two pictures per class, with supplement D's seven levels of contrast."""
     levels = {"contrast": [0.15, 0.075], "contrast_severities": [3.5, 4.5]}
-    return Corruptions(bootstrap=RESAMPLED, images=2, side=64, cutouts=2, reference="alexnet", **levels)
+    return Corruptions(bootstrap=RESAMPLED, official="", images=2, side=64, cutouts=2, reference="alexnet", **levels)
 
 
 # Control+Shift: the smallest data sets that still have two steps and a validation set, and such that are large enough to be learned
 SETS = {"factors": [0.9, 1.1], "angles": [0.0, 90.0], "train_images": 3, "validation_images": 1, "test_images": 2, "drawing_steps": 2}
 LEARNED = {"runs": 2, "training_steps": 15, "batch_size": 8, "learning_rate": 5e-3, "penalties": [1.0, 10.0], "training_seed": 1}
 NETWORKS = {"networks": ["resnet20", "svm"], "reference": "resnet20", "rce_reference": "a", "least": 0.0}
-SHIFTED = Controlshift(bootstrap=RESAMPLED, seed=1, guidance=2.0, side=32, draws=100, **SETS, **LEARNED, **NETWORKS)
+DRAWN = {"decoder": "", "classes": [], "guidance": 2.0}
+SHIFTED = Controlshift(bootstrap=RESAMPLED, seed=1, side=32, draws=100, **DRAWN, **SETS, **LEARNED, **NETWORKS)
 TRAINED = dataclasses.replace(SHIFTED, bootstrap=dataclasses.replace(RESAMPLED, resamples=100), train_images=6, validation_images=2, runs=1)
 TRAINED_CLASSES = ["bag", "coat"]

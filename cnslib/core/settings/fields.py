@@ -102,7 +102,9 @@ WORDS: list[tuple[Any, str]] = [  # a key means the same in all sections, but fo
     (NotNegative, "guidance health_guidance mixup cutmix weight_decay rotation"),
     (Inside, "recall clear overlap share"),
     (Share, "average smoothing least start_fraction caption_dropout erasing lowest mixed omitted redrawn named kept largest_step"),
-    (str, "reference rce_reference encoder expert judge features model plain policy architecture vision network address setup"),
+    (str, "reference rce_reference encoder expert judge plain policy architecture vision network address setup"),
+    (str, "decoder features model official root tree"),  # what is read from outside, if anything
+    (dict[Literal["imagenet-r", "imagenet-a", "imagenetv2", "imagenet-sketch", "objectnet"], str], "tests"),
     (Text, "cite_as creator description name provider launcher"),
     (bool, "card_each"),
     (list[str], "keywords peers pretrained same_pool sizes"),

@@ -57,24 +57,28 @@ Line: Any = section("Line", "id_accuracy families sizes pretrained same_pool", R
 
 # The studies.
 FINETUNED = "ladder_images training_images validation_images epochs patience batch_size reference_images learning_rate rotation zoom"
-WEATHER = f"seed shifts scales start_fraction unknown seeds severities networks {FINETUNED}"
-SCENES = "images training_images steps checks severities photo_severities drawing_steps guidance"
+WEATHER = f"seed root shifts scales start_fraction unknown seeds severities networks {FINETUNED}"
+SCENES = "tree images training_images steps checks severities photo_severities drawing_steps guidance"
 SHIFTED = "train_images validation_images test_images side draws runs training_steps training_seed drawing_steps guidance"
 Calibration: Any = section("Calibration", "seed scenes severities", Resampled, scenes=f.Some, severities=f.Some)
 Denoiser: Any = section("Denoiser", "seed shifts seeds scales keep trials model", Resampled, rules=[STAGES])
 Oodcv: Any = section("Oodcv", WEATHER, Resampled, networks=f.ByFile)
-Synthetic: Any = section("Synthetic", f"{TRAINED} network share runs steps style_images lowest", Resampled)
+Synthetic: Any = section("Synthetic", f"{TRAINED} tests network share runs steps style_images lowest", Resampled)
 Report: Any = section("Report", "model plain reference blur name batch_size", Resampled, name=f.FileName, rules=[OTHER_NAME])
 Scenarios: Any = section("Scenarios", f"{TRAINED} classifiers backbones cutouts {SCENES}", Resampled, severities=f.ToOne)
 PICTURED = "seed classifiers reference cutouts severities"
 Photos: Any = section("Photos", PICTURED, Resampled, severities=f.FromZero, rules=[among("reference", "classifiers"), TO_ONE])
 Labels: Any = section("Labels", "seed pair expert peers clear files study_files study annotator", Filtering)
-Corruptions: Any = section("Corruptions", "images side contrast contrast_severities cutouts reference", Resampled, rules=[LEVELS])
+Corruptions: Any = section("Corruptions", "official images side contrast contrast_severities cutouts reference", Resampled, rules=[LEVELS])
 Directions: Any = section("Directions", "shifts finer seeds pair_seeds pairs pair_weights", Resampled)
 Dataset: Any = section("Dataset", "name description creator cite_as version url license date_published keywords")
 LEARNED = "networks reference rce_reference batch_size learning_rate penalties least"
 Controlshift: Any = section(
-    "Controlshift", f"seed factors angles {SHIFTED} {LEARNED}", Resampled, rules=[ANGLES, among("reference", "networks")]
+    "Controlshift",
+    f"seed decoder classes factors angles {SHIFTED} {LEARNED}",
+    Resampled,
+    classes=f.Files,
+    rules=[ANGLES, among("reference", "networks")],
 )
 SEGMENTED = "networks encoder runs steps images photographs severities overlap photo_classifiers"
 Segmentation: Any = section("Segmentation", f"{TRAINED} {SEGMENTED}", Resampled, severities=f.ToOne, rules=[FIRST])

@@ -23,12 +23,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cnslib.core import recipes, units
+from cnslib.core import paths, recipes, units
 from cnslib.core.names import demand
+from cnslib.core.settings.method import Base
 from cnslib.core.settings.sections import Controlshift
+from cnslib.data import imagenet
 from cnslib.models import text_to_image
 from cnslib.models.weights import header, read_weights, require_same, shapes
-from cnslib.studies.controlshift.datasets import Decoder, Pictures
+from cnslib.studies.controlshift.datasets import Decoder, Pictures, text_to_image_decoder
 
 RECIPE = """
     import pickle, safetensors.torch
@@ -288,6 +290,24 @@ def sample(denoise: Callable[[Images, Float[Tensor, ""]], Images], z: Images, *,
             end = x + (following - sigma) * (slope + (end - denoise(end, following)) / following) / 2
         x = end
     return x
+
+
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+PREFIX = "edm:"  # of a decoder that is a checkpoint
+
+
+def open_decoder(base: Base, settings: Controlshift, tokens: Path) -> Decoder:
+    """What the settings draw from: a checkpoint ("edm:<file>") by names of CIFAR-10 or ImageNet, or the base model with its tokens."""
+    classes = settings.classes or base.classes
+    if settings.decoder:
+        demand(settings.decoder.startswith(PREFIX), "controlshift.decoder", settings.decoder, f"{PREFIX}<file>.safetensors, or none")
+        file = paths.resolve(settings.decoder.removeprefix(PREFIX))
+        numbers = {name: CIFAR10.index(name) if {*classes} <= {*CIFAR10} else imagenet.index(name) for name in classes}
+        return decoder(file, numbers, settings, device=base.device)
+    place = paths.resolve(base.pipeline)
+    pipe = text_to_image.load_pipeline(place, base.device)
+    text_to_image.load_tokens(pipe, tokens, classes)
+    return text_to_image_decoder(pipe, text_to_image.origin(place, tokens, classes), classes, settings)
 
 
 def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, device: str = "cpu") -> Decoder:

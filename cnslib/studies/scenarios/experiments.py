@@ -30,6 +30,13 @@ from cnslib.world.training import Schedule
 
 EVERY = (UNSHIFTED, *subjects.NAMES, subjects.SUMMED)
 OF_PHOTOGRAPHS = (UNSHIFTED, *subjects.UNDRAWN, subjects.SUMMED)  # nothing is drawn around them at this size
+
+
+def every(settings: Scenarios) -> tuple[str, ...]:
+    """The scenarios of EX1: nothing is drawn around published pictures."""
+    return OF_PHOTOGRAPHS if settings.tree else EVERY
+
+
 TRAINED = (UNSHIFTED, *subjects.TABLE1)
 CHUNK = 16  # subjects in one batch
 COLUMNS = {"model": pa.Column(str), **tables.IDENTITY, "top1": pa.Column(str)}
@@ -42,7 +49,7 @@ def garments(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     settings, classes, labels = experiment.settings, experiment.classes, experiment.labels
     shown = [classes, labels, settings.images, settings.severities, settings.seed, experiment.digest]
     sources = shared.digests(settings.backbones)
-    stamps = {name: recipes.EX1.stamp(name, shown, sources) for name in EVERY}
+    stamps = {name: recipes.EX1.stamp(name, shown, sources) for name in every(settings)}
     make = partial(evaluate, settings.backbones, labels, settings.severities, settings.seed, experiment.device)
     common = lambda: [experiment.garments()]  # noqa: E731
     return workers.stored(stamps, make, ex1_schema, device=experiment.device, folder=folder, common=common)
@@ -85,7 +92,8 @@ def stamp(experiment: Experiment, backbone: str, name: str) -> str:
     fields = ("images", "training_images", "steps", "checks", "batch_size", "learning_rate", "average", "seed")
     kept = {key: getattr(experiment.settings, key) for key in fields}
     source = encoders.source_digest(experiment.settings.backbones[backbone])
-    return recipes.EX2.stamp(backbone, name, source, kept, experiment.classes, experiment.labels)
+    published = [experiment.digest] if experiment.settings.tree else []
+    return recipes.EX2.stamp(backbone, name, source, kept, experiment.classes, experiment.labels, *published)
 
 
 def train(experiment: Experiment, checkpoints: Path, key: tuple[str, str]) -> pd.DataFrame:
@@ -96,6 +104,7 @@ def train(experiment: Experiment, checkpoints: Path, key: tuple[str, str]) -> pd
     """
     (backbone, name), settings, device = key, experiment.settings, experiment.device
     model, _ = encoders.timm_model(f"scenarios.backbones.{backbone}", settings.backbones[backbone], device)
+    model = pools.with_statistics(model, "scenarios.backbones") if settings.tree else model
     checkpoint = shared.checkpoint(checkpoints, key, stamp(experiment, *key))
     said = checkpoint.with_suffix(".json")
     _, pictures, label = examples(experiment, name, "catalog", settings.training_images)

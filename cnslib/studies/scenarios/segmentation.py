@@ -7,6 +7,7 @@ A trajectory is one image under one scenario, which stands in the column `shift`
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -42,12 +43,18 @@ DECODERS: dict[str, dict] = {  # narrower than the library's, for 64 px; its dil
     "PSPNet": {"psp_out_channels": 96},
 }
 SCENARIOS = [*(name for name in subjects.TABLE1 if name != "random background"), subjects.DRAWN]  # of Table 3
+Names = Sequence[str]
 KEYS = ["model", *tables.KEY]
 schema = tables.schema(
     [*KEYS, "label"],
-    {"model": pa.Column(str), **tables.IDENTITY, "label": pa.Column(str, pa.Check.isin(LABELS))}
+    {"model": pa.Column(str), **tables.IDENTITY, "label": pa.Column(str)}
     | {"intersection": pa.Column("int64", pa.Check.ge(0)), "union": pa.Column("int64", pa.Check.ge(1))},
 )
+
+
+def outputs(experiment: Experiment) -> tuple[str, ...]:
+    """What the outputs of a network are called."""
+    return (BACKGROUND, *experiment.classes) if experiment.settings.tree else LABELS
 
 
 def trainings(settings: Segmentation) -> dict[str, list[str]]:
@@ -91,28 +98,34 @@ def train_and_segment(
     has other weights in its decoder and other batches; the networks of a run see the same batches.
     """
     checkpoint = checkpoints / f"{made[0].path.stem}-{made[0].made_from[:12]}.pt"
-    pool, seed = scenes.garments(paths.GARMENTS, "catalog", experiment.classes), settings.seed + number - 1
+    seed, named = settings.seed + number - 1, outputs(experiment)
+    if experiment.settings.tree:
+        draw: partial = partial(batch_of, experiment.subjects("catalog", experiment.settings.training_images), named)
+    else:
+        draw = partial(batch, scenes.garments(paths.GARMENTS, "catalog", experiment.classes))
     training.begin(seed)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=seed)
-    given = (network(name, settings.encoder), partial(batch, pool, count=settings.batch_size), ("segmentation", seed), schedule)
+    given = (network(name, settings.encoder, len(named)), partial(draw, count=settings.batch_size), ("segmentation", seed), schedule)
     model, counts, maps = pools.fit(*given, checkpoint=checkpoint, device=experiment.device), [], []
     for own in garments:
         keys, pictures = subjects.keys(own, settings.severities), subjects.pictures(own, settings.severities, seed=settings.seed)
         predicted = pools.top1(model, pictures, experiment.device).astype(np.uint8)
-        counts.append(overlaps(predicted, truth(own.mask, own.label), keys).assign(model=trainings(settings)[name][number - 1]))
-        if own.seed == 0:  # of the first garment of a class the maps are kept, without a scenario and at its end
+        counts.append(
+            overlaps(predicted, truth(own.mask, own.label, named), keys, named).assign(model=trainings(settings)[name][number - 1])
+        )
+        if own.seed == garments[0].seed:  # of the first garment of a class the maps are kept, without a scenario and at its end
             maps.append(keys.assign(image=[tables.encode(image) for image in predicted])[keys["scale"].isin(ENDS)])
     tables.write_unit(pd.concat(maps, ignore_index=True), made[0], tables.images)
     tables.write_unit(pd.concat(counts, ignore_index=True), made[1], schema)
     checkpoint.unlink(missing_ok=True)
 
 
-def network(name: str, encoder: str) -> nn.Module:
+def network(name: str, encoder: str, count: int = len(LABELS)) -> nn.Module:
     """A network of the library with one output per label, its encoder with the weights of a timm directory."""
     trained, _ = encoders.timm_model("segmentation.encoder", encoder, "cpu")
     config = json.loads((paths.resolve(encoder) / "config.json").read_text())
     shape = {key: value for key, value in config["model_args"].items() if key != "num_classes"}
-    arguments = {"encoder_weights": None, "classes": len(LABELS), **DECODERS[name], **shape}
+    arguments = {"encoder_weights": None, "classes": count, **DECODERS[name], **shape}
     model = getattr(smp, name)(f"tu-{config['architecture']}", **arguments)
     missing = model.encoder.model.load_state_dict(trained.state_dict(), strict=False).missing_keys
     demand(not missing, "segmentation.encoder", encoder, f"a timm directory with {', '.join(missing[:1])}")
@@ -129,19 +142,34 @@ def batch(pool: scenes.Garments, key: tuple, count: int) -> tuple[Float[Tensor, 
     return image, torch.where(mask[:, 0] > 0.5, label, 0)
 
 
-def truth(mask: Float[np.ndarray, "height width"], label: str) -> UInt8[np.ndarray, "height width"]:
+def batch_of(found: list[Subject], named: Names, key: tuple, count: int) -> tuple[Tensor, Tensor]:
+    """The same of published pictures."""
+    rows = torch.randint(len(found), (count,), generator=seeds.generator(*key, "choice")).tolist()
+    image = pools.batch_of(np.stack([subjects.rounded(found[row].image) for row in rows]))
+    label = np.stack([truth(found[row].mask, found[row].label, named) for row in rows])
+    both = torch.cat([image, torch.from_numpy(label)[:, None].float()], 1)
+    image, label = training.flip(both, seeds.generator(*key, "flip")).split([3, 1], dim=1)
+    return image, label[:, 0].long()
+
+
+def truth(mask: Float[np.ndarray, "height width"], label: str, named: Names = LABELS) -> UInt8[np.ndarray, "height width"]:
     """The true label of each pixel: the object where the mask exceeds one half."""
-    return np.where(mask > 0.5, LABELS.index(label), 0).astype(np.uint8)
+    return np.where(mask > 0.5, named.index(label), 0).astype(np.uint8)
 
 
-def overlaps(predicted: UInt8[np.ndarray, "n height width"], true: UInt8[np.ndarray, "height width"], keys: pd.DataFrame) -> pd.DataFrame:
+def overlaps(
+    predicted: UInt8[np.ndarray, "n height width"],
+    true: UInt8[np.ndarray, "height width"],
+    keys: pd.DataFrame,
+    named: Names = LABELS,
+) -> pd.DataFrame:
     """Intersection and union in pixels, a row per image and label that is predicted or true somewhere in it."""
     wanted = torch.from_numpy(true).long().expand(len(predicted), -1, -1)
-    hit, false, missed, _ = smp.metrics.get_stats(torch.from_numpy(predicted).long(), wanted, mode="multiclass", num_classes=len(LABELS))
+    hit, false, missed, _ = smp.metrics.get_stats(torch.from_numpy(predicted).long(), wanted, mode="multiclass", num_classes=len(named))
     union = (hit + false + missed).numpy()
     images, labels = np.nonzero(union)
     table = keys.iloc[images].reset_index(drop=True)
-    return table.assign(label=np.array(LABELS)[labels], intersection=hit.numpy()[images, labels], union=union[images, labels])
+    return table.assign(label=np.array(named)[labels], intersection=hit.numpy()[images, labels], union=union[images, labels])
 
 
 def per_image(counts: pd.DataFrame, *, overlap: float) -> pd.DataFrame:
@@ -188,7 +216,8 @@ def changes(shares: xr.DataArray, names: list[str]) -> pd.DataFrame:
 def miou(wrong: xr.DataArray, counts: pd.DataFrame, *, settings: Bootstrap) -> xr.DataArray:
     """mIoU: per label the sum of intersections over that of unions, then the mean over background and the garments shown."""
     ratios = []
-    for label in [BACKGROUND, *(name for name in LABELS if name in set(wrong["class"].to_numpy()))]:
+    shown = sorted(set(wrong["class"].to_numpy()), key=lambda name: LABELS.index(name) if name in LABELS else len(LABELS))
+    for label in [BACKGROUND, *shown]:
         rows = counts[counts["label"] == label]
         above, below = (means(wrong, rows, column, settings=settings) for column in ("intersection", "union"))
         ratios.append(above / below.where(below > 0))  # a resample may lack a label that nobody predicts either

@@ -17,12 +17,16 @@ import torch.nn.functional as F
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from matplotlib.colors import hsv_to_rgb, rgb_to_hsv
+from PIL import Image as Raster
+from PIL import ImageOps
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
-from cnslib.core import recipes, seeds, tables, units, workers
+from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand
+from cnslib.core.pictures import opened, read
 from cnslib.core.settings.sections import Scenarios
+from cnslib.data import catalog, imagenet
 from cnslib.models import text_to_image
 from cnslib.studies import pools
 from cnslib.world import cutouts, scenes
@@ -112,6 +116,7 @@ def mixed(image: Image, changed: Image, severity: float) -> Image:
 # Subjects: objects in their scenes.
 
 CHUNK = 12  # pictures per pipeline call
+SIDE = 224  # px of published pictures
 Pictures = UInt8[np.ndarray, "images height width 3"]
 ENDS = [0.0, 1.0]  # an image without a scenario, and at its end
 
@@ -145,6 +150,35 @@ def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int
         others = scenes.backdrop(scenes.draw([(*key, "other") for key in keys]), scene.image.shape[-1], wide=1.0)
         found += [subject(name, number, scene.image[number], scene.mask[number], others[number]) for number in range(count)]
     return found
+
+
+def published(root: Path, classes: list[str], *, first: int, count: int) -> list[Subject]:
+    """Squares of XIMAGENET-12's tree (image/<wnid>/<stem>.JPEG, masks/<wnid>/<stem>.png): of each class `count` from the `first` on.
+
+    A mask is the object wherever it is not 0, since some hold label numbers. Pictures without a mask do not count. The other background
+    is a picture of the next class. ValueError names a class with too few pictures, and a mask of another size or without an object.
+    """
+    found: dict[str, list] = {}
+    for name in classes:
+        folder = imagenet.class_folder(root / "image", name)
+        pairs = [(file, root / "masks" / folder.name / f"{file.stem}.png") for file in sorted(folder.iterdir())]
+        whole = [pair for pair in pairs if pair[1].is_file()][first : first + count]
+        what = f"scenarios.tree: {folder}, pictures with a mask in {root / 'masks' / folder.name} from number {first} on"
+        demand(len(whole) == count, what, len(whole), f"{count} or more")
+        found[name] = [squares(*pair) for pair in whole]
+    others = dict(zip(classes, [*classes[1:], classes[0]], strict=True))
+    return [Subject(name, first + i, *own, found[others[name]][i][0]) for name in classes for i, own in enumerate(found[name])]
+
+
+def squares(file: Path, mask: Path) -> tuple[Image, Mask]:
+    """A picture and its mask, cropped and resized alike."""
+    picture = read(file, str(file))
+    with opened(mask, str(mask)) as stored:
+        values = np.asarray(stored if stored.mode in ("1", "L", "P", "I", "I;16") else stored.convert("L")) != 0
+    fits = values.shape == picture.shape[:2] and values.any()
+    demand(fits, f"scenarios.tree: {mask}", values.shape, f"{picture.shape[:2]} as its picture, with an object")
+    cut = ImageOps.fit(Raster.fromarray(values.astype(np.uint8)), (SIDE, SIDE), Raster.Resampling.NEAREST)
+    return catalog.square(picture, SIDE) / 255, np.asarray(cut, float)
 
 
 def photographs(folder: Path, *, count: int, seed: int, rows: Sequence[int] | None = None) -> list[Subject]:
@@ -195,7 +229,7 @@ def pictures(own: Subject, severities: list[float], *, seed: int) -> Pictures:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What all experiments on garments share: settings, classes, labels of the outputs, and with what and where scenes are drawn."""
+    """What all experiments on garments, or on published pictures, share: settings, classes, labels of outputs, what and where is drawn."""
 
     settings: Scenarios
     classes: list[str]
@@ -207,16 +241,25 @@ class Experiment:
     @property
     def digest(self) -> str:
         """What the drawn scenes depend on besides their class, the recipe included: predictions for them depend on it, too."""
+        if self.settings.tree:
+            root = paths.resolve(self.settings.tree)
+            wnids = [imagenet.wnids()[imagenet.index(name)] for name in self.classes]
+            return units.digest([units.directory_digest(root / part / wnid) for wnid in wnids for part in ("image", "masks")])
         drawn = [self.settings.images, self.settings.drawing_steps, self.settings.guidance, self.settings.seed]
         return units.digest(recipes.DRAWN_BACKGROUNDS, drawn, units.directory_digest(self.pipeline))
 
     def subjects(self, part: str, count: int) -> list[Subject]:
-        """The first garments of every class from one pool, without drawn scenes."""
+        """The first garments of every class from one pool, or published pictures, held-out ones last; without drawn scenes."""
+        if self.settings.tree:
+            first = self.settings.training_images if part == "heldout" else 0
+            return published(paths.resolve(self.settings.tree), self.classes, first=first, count=count)
         return garments(pools.garments(self.classes, part), part, self.classes, count=count, seed=self.settings.seed)
 
     def garments(self) -> list[Subject]:
-        """The first held-out garments of every class, each with the scene drawn around it; draws what is missing or outdated."""
+        """The first held-out garments of every class, each with the scene drawn around it; draws what is missing, around garments alone."""
         found = self.subjects("heldout", self.settings.images)
+        if self.settings.tree:
+            return found
         stamps = {name: recipes.DRAWN_BACKGROUNDS.stamp(name, self.digest) for name in self.classes}
         rows = workers.stored(stamps, self.draw, tables.images, device=self.device, folder=self.folder, common=lambda: [found])
         drawn = dict(zip(zip(rows["class"], rows["seed"], strict=True), tables.pictures(rows, DRAWN), strict=True))

@@ -17,6 +17,7 @@ from tiny_edm import TINY, TOLD, EDMPrecond, VPPrecond, filled, numbered
 from tiny_settings import SHIFTED
 
 from cnslib.core import tables, workers
+from cnslib.core.settings import read
 from cnslib.studies.controlshift import datasets, edm
 from cnslib.studies.controlshift.edm import ADM, PLUS, Architecture, Denoiser
 
@@ -125,6 +126,20 @@ def test_the_data_sets_of_control_shift_are_drawn_by_it_and_step_zero_is_plain_s
     (drawn,) = workers.each(partial(edm.sample, **given), [()], device="cpu")  # in one thread, as in `datasets.make`
     grey = ((drawn / 2 + 0.5).clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).numpy()
     assert np.array_equal(tables.pictures(stored, "train"), grey[:3]) and not np.array_equal(grey[0], grey[1])
+
+
+def test_the_settings_name_the_decoder_and_its_classes_by_cifars_or_imagenets_names(path, tmp_path):
+    base = read.load("params.yaml")["base"]
+    chosen = dataclasses.replace(SETTINGS, decoder=f"edm:{path}", classes=["bird", "airplane"])
+    found = edm.open_decoder(base, chosen, tmp_path)
+    assert found.classes == ["bird", "airplane"] and found.origin.tokens == {"bird": "2", "airplane": "0"} and found.size == 3 * 8 * 8
+    for changes, message in (
+        ({"classes": ["truck"]}, "edm: classes: {'truck': 9} is not accepted; accepted: names of one or more of the numbers 0 to 2"),
+        ({"classes": ["hen"]}, "edm: classes: {'hen': 8} is not accepted"),
+        ({"decoder": str(path)}, "controlshift.decoder: .* is not accepted; accepted: edm:<file>.safetensors, or none"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            edm.open_decoder(base, dataclasses.replace(chosen, **changes), tmp_path)
 
 
 @pytest.mark.parametrize(

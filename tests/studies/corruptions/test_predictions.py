@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from golden_units import difference
+from PIL import Image
 from tiny_encoders import write_timm
 from tiny_settings import corruption_settings
 
@@ -13,6 +14,7 @@ from cnslib.core import paths, recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Evaluation
+from cnslib.data import imagenet
 from cnslib.studies import corruptions
 
 SETTINGS = corruption_settings()
@@ -37,6 +39,32 @@ def test_every_picture_is_answered_once_per_severity_and_is_the_golden_one(tmp_p
     assert len(tables.complete(table, wanted, tables.KEY, "answers")) == len(table) == len(wanted)
     again = corruptions.evaluate(tmp_path / "catalog.parquet", LABELS[:2], **given)["tiny"]
     assert not difference(recipes.CORRUPTIONS, table) and again.stat().st_mtime_ns == written
+
+
+def test_official_folders_are_answered_beside_ours_and_another_pictures_folder_is_refused(tmp_path):
+    """ImageNet-C's tree: one corruption at five severities, whose files have the names of the validation pictures."""
+    place = imagenet.wnids()[imagenet.index("hen")]
+    for tree in ("imagenet/train", "imagenet/val", *(f"imagenet-c/shot_noise/{severity}" for severity in range(1, 6))):
+        (tmp_path / tree / place).mkdir(parents=True)
+        for number, picture in enumerate(pictures(3, 32)):
+            image = Image.fromarray(picture if number != 1 else 0 * picture)
+            image.save(tmp_path / tree / place / f"ILSVRC2012_val_0000000{number}.JPEG")
+    write_timm(tmp_path / "model", outputs=len(LABELS))
+    how = Evaluation({"tiny": str(tmp_path / "model")}, batch_size=2, preprocessing="model")
+    given = {"labels": ["hen", "bag", "coat"], "classifiers": how, "device": "cpu", "folder": tmp_path / "official"}
+    settings = dataclasses.replace(SETTINGS, official=str(tmp_path / "imagenet-c"))
+    made = corruptions.evaluate_official(tmp_path / "imagenet", ["hen"], settings=settings, **given)["tiny"]
+    table = tables.read(made, tables.predictions)
+    assert table.groupby(["shift", "class", "scale"], observed=True).size().to_dict() == {
+        ("shot noise", "hen", s): 2.0 for s in range(1, 6)
+    }
+    assert table.groupby("seed")["margin"].nunique().to_dict() == {0: 1, 1: 1} and table["margin"].nunique() == 2
+    gone = tmp_path / "imagenet-c" / "shot_noise" / "5" / place / "ILSVRC2012_val_00000000.JPEG"
+    gone.rename(gone.with_stem("test_1"))
+    with pytest.raises(FileNotFoundError, match=r"corruptions\.official: .*5/n01514668/.*_val_00000000\.JPEG does not exist; accepted: "):
+        corruptions.evaluate_official(tmp_path / "imagenet", ["hen"], settings=settings, **given)
+    with pytest.raises(FileNotFoundError, match=r"corruptions\.official: .*model has no folder gaussian_noise, nor any other"):
+        corruptions.official(tmp_path / "model", tmp_path / "imagenet", ["hen"], 2)
 
 
 @pytest.fixture(scope="module")

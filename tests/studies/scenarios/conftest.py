@@ -22,7 +22,7 @@ def settings(tmp_path_factory) -> Scenarios:
         torch.manual_seed(0)
         zoo.save(timm.create_model(network["architecture"], num_classes=len(LABELS), **network["arguments"]), folder, **network)
     return Scenarios(
-        bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"), seed=1, classifiers={"lite0": "lite:0"},
+        bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"), seed=1, tree="", classifiers={"lite0": "lite:0"},
         cutouts=2, backbones={"tiny": str(folder)}, images=2,
         severities=[0.0, 0.5, 1.0], photo_severities=[0.0, 1.0], drawing_steps=2, guidance=2.0, training_images=2, steps=2, checks=2,
         batch_size=4, learning_rate=1e-3, average=0.5,

@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 import torch
 from golden_units import difference
+from PIL import Image
 from tiny_garments import garments
 from tiny_scenarios import CLASSES, LABELS, OUTLINED, RESAMPLED
 from tiny_settings import changed
@@ -17,6 +18,7 @@ from torchvision.transforms import Compose, Normalize, PILToTensor
 
 from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import UNSHIFTED
+from cnslib.data import imagenet
 from cnslib.models import classifiers
 from cnslib.stats import accuracy
 from cnslib.studies.scenarios import experiments, saliency, segmentation, subjects
@@ -55,6 +57,52 @@ TROUSER, BAG = (segmentation.LABELS.index(name) for name in ("trouser", "bag"))
 
 def key(scenario=UNSHIFTED, name="trouser", seed=0, severity=0.0) -> dict:
     return dict(zip(tables.KEY, (scenario, name, seed, severity), strict=True))
+
+
+PLACES = (44, 46)  # two of XIMAGENET-12's classes
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """XIMAGENET-12's layout: pictures of unequal size, masks with label numbers on the left third, and a picture without a mask."""
+    monkeypatch.setattr(subjects, "SIDE", 64)
+    noise = np.random.default_rng(0)
+    for place in PLACES:
+        wnid = imagenet.wnids()[place]
+        for part in ("image", "masks"):
+            (tmp_path / "tree" / part / wnid).mkdir(parents=True)
+        for number, (width, height) in enumerate([(90, 70), (60, 80), (64, 64), (70, 90)]):
+            picture = noise.integers(0, 256, (height, width, 3), dtype=np.uint8)
+            Image.fromarray(picture).save(tmp_path / "tree" / "image" / wnid / f"{wnid}_{number}.JPEG")
+            mask = Image.fromarray(np.where(np.arange(width) < width / 3, 7, 0)[None].repeat(height, 0).astype(np.uint8), mode="P")
+            if number:
+                mask.save(tmp_path / "tree" / "masks" / wnid / f"{wnid}_{number}.png")
+    return tmp_path / "tree"
+
+
+def test_the_published_tree_goes_through_both_experiments_and_the_segmentation(experiment, tree, tmp_path):
+    """Two pictures a class to learn from and the third held out, whose object is the left third."""
+    classes = [imagenet.labels()[place] for place in PLACES]
+    settings = dataclasses.replace(experiment.settings, tree=str(tree), images=1)
+    own = dataclasses.replace(experiment, settings=settings, classes=classes, labels=[*classes, *LABELS[2:]])
+    (first, second), before = own.garments(), own.digest
+    assert (first.label, first.seed, first.drawn) == (classes[0], 2, None) and np.array_equal(first.other, second.image)
+    assert set(np.unique(first.mask)) == {0, 1} and first.mask[:, 0].all() and not first.mask[:, 30:].any()
+    shown = experiments.garments(own, folder=tmp_path / "ex1")
+    assert set(shown["shift"]) == {*experiments.OF_PHOTOGRAPHS} and set(shown["class"]) == {*classes}
+    name = experiments.train(own, tmp_path, ("tiny", "grey"))
+    assert name["steps"].tolist() == [1, 1, 2, 2] and name["class"].tolist() == classes * 2
+    outlined = dataclasses.replace(OUTLINED, networks=["PSPNet"], runs=1, images=1)
+    files = segmentation.run(own, settings=outlined, folder=tmp_path / "maps", checkpoints=tmp_path / "checkpoints")
+    counts = tables.read(files["PSPNet 1"]["overlaps"], segmentation.schema)
+    assert set(counts["class"]) == {*classes} and set(counts["label"]) <= {"background", *classes}
+    Image.fromarray(np.zeros((90, 70), np.uint8)).save(next((tree / "masks" / imagenet.wnids()[44]).glob("*_3.png")))
+    assert own.digest != before
+    with pytest.raises(ValueError, match=r"scenarios\.tree: .*_3\.png: .* accepted: \(90, 70\) as its picture, with an object"):
+        own.garments()
+    short = dataclasses.replace(own, settings=dataclasses.replace(settings, images=2))
+    with pytest.raises(ValueError, match=r"scenarios\.tree: .*pictures with a mask in .* from number 2 on: 1 is not accepted; accepted: 2"):
+        short.garments()
 
 
 def test_intersection_and_union_are_those_of_a_hand():

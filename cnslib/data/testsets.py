@@ -1,0 +1,94 @@
+"""ImageNet's other test sets as their authors lay them out: what each picture shows, and the classes among which an answer counts.
+
+ImageNet-R and -A are scored over their own 200 classes, V2 and Sketch over all 1,000, ObjectNet over the 113 that it shares with ImageNet,
+each by the largest of its outputs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, UInt8
+from timm.data import ImageNetInfo
+
+from cnslib.core.names import demand
+from cnslib.core.pictures import read, readable
+from cnslib.core.sources import document
+from cnslib.data import imagenet
+
+LISTED = {"imagenet-r": "imagenet_r_synsets.txt", "imagenet-a": "imagenet_a_synsets.txt"}  # as timm carries them
+OBJECTNET = "objectnet"
+KINDS = (*LISTED, "imagenetv2", "imagenet-sketch", OBJECTNET)
+BORDER = 2  # px of ObjectNet's red frame, which compression has smeared over a second one
+MAPPINGS = ("folder_to_objectnet_label.json", "objectnet_to_imagenet_1k.json")
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """The pictures of a set (class, seed, file), and for each class among which it is scored the outputs that speak for it."""
+
+    kind: str
+    table: pd.DataFrame
+    outputs: dict[str, list[int]]
+
+    def pictures(self) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
+        """The pictures, each in its own size, without ObjectNet's frame."""
+        cut = slice(BORDER, -BORDER) if self.kind == OBJECTNET else slice(None)
+        for file in self.table["file"]:
+            yield read(file, f"{self.kind}: {file}")[cut, cut]
+
+    def answers(self, logits: Float[np.ndarray, "rows 1000"]) -> list[str]:
+        """The class with the largest output, among those of the set."""
+        scores = np.stack([logits[:, own].max(axis=1) for own in self.outputs.values()], axis=1)
+        return [list(self.outputs)[place] for place in scores.argmax(axis=1)]
+
+
+def load(kind: str, root: Path, classes: list[str] | None = None) -> TestSet:
+    """A test set of `KINDS` below its root; of `classes` alone, labels of ImageNet, where they are given.
+
+    FileNotFoundError or ValueError name an unknown kind, a folder that is no class of it, a missing mapping, and a set without pictures.
+    """
+    demand(kind in KINDS, "test set", kind, ", ".join(KINDS))
+    top = root / "images" if kind == OBJECTNET else root
+    if not top.is_dir():
+        raise FileNotFoundError(f"{kind}: folder {top} does not exist; accepted: a folder for each class in it")
+    folders = objectnet(root) if kind == OBJECTNET else numbered(kind)
+    rows: list[tuple[str, int, Path]] = []
+    for folder in sorted(path for path in top.iterdir() if path.is_dir()):
+        known = folder.name in folders or kind == OBJECTNET  # 200 of its folders show what ImageNet lacks
+        demand(known, f"{kind}: class folder in {top}", folder.name, f"folders such as {next(iter(folders))}")
+        name, own = folders.get(folder.name, ("", []))
+        if own and (classes is None or {imagenet.labels()[place] for place in own} & {*classes}):
+            files = readable([file.name for file in folder.iterdir()], folder)
+            rows += [(name, number, folder / file) for number, file in enumerate(files)]
+    demand(len(rows) > 0, f"{kind}: pictures in {top}", 0, f"some of {', '.join((classes or ['its classes'])[:3])}")
+    return TestSet(kind, pd.DataFrame(rows, columns=["class", "seed", "file"]), dict(folders.values()))
+
+
+def numbered(kind: str) -> dict[str, tuple[str, list[int]]]:
+    """For each folder (a wnid, in V2 the number of the output) the label and its output."""
+    wnids, labels = imagenet.wnids(), imagenet.labels()
+    listed = resources.files("timm.data").joinpath("_info", LISTED[kind]).read_text().split() if kind in LISTED else wnids
+    places = [wnids.index(wnid) for wnid in listed]
+    return {str(place) if kind == "imagenetv2" else wnids[place]: (labels[place], [place]) for place in places}
+
+
+def objectnet(root: Path) -> dict[str, tuple[str, list[int]]]:
+    """For each folder that shows a class of ImageNet its name, and the outputs of that class or those classes."""
+    for name in MAPPINGS:
+        if not (root / "mappings" / name).is_file():
+            raise FileNotFoundError(f"{OBJECTNET}: {root / 'mappings' / name} does not exist; accepted: the archive's own folders")
+    named, shared = (document(root / "mappings" / name, key=OBJECTNET) for name in MAPPINGS)
+    texts = [text.casefold() for text in ImageNetInfo().label_descriptions()]
+    places = {text.split(",")[0]: place for place, text in reversed(list(enumerate(texts)))} | {t: place for place, t in enumerate(texts)}
+    found = {}
+    for folder, label in named.items():
+        parts = [part.strip().casefold() for part in shared.get(label, "").split(";") if part.strip()]
+        for part in parts:
+            demand(part in places, f"{OBJECTNET}: {MAPPINGS[1]}, class of {label!r}", part, "names of ImageNet's classes")
+        if parts:
+            found[folder] = (label, [places[part] for part in parts])
+    return found
