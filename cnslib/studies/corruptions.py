@@ -263,7 +263,7 @@ def evaluate_official(
             rows = pd.DataFrame({"shift": shift, "class": name, "seed": range(len(files)), "scale": severity})
             yield from evaluation.array_batches(rows, [read(file, str(file)) for file in files], size=classifiers.batch_size)
 
-    how = {"labels": labels, "settings": classifiers, "device": device, "folder": folder, "desc": "ImageNet-C"}
+    how: dict = {"labels": labels, "settings": classifiers, "device": device, "folder": folder, "desc": "ImageNet-C"}
     return evaluation.answered(recipes.CORRUPTIONS, contents, batches, **how)
 
 

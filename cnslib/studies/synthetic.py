@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +61,7 @@ class EvaluationSet(NamedTuple):
 
     table: pd.DataFrame
     pictures: Pictures
-    tests: Mapping[str, TestSet] = MappingProxyType({})  # by exam, whose classes alone count in an answer
+    tests: Mapping[str, TestSet] | None = None  # by exam, whose classes alone count in an answer
     origin: str = ""  # digest of published pictures
 
 

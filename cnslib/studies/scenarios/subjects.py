@@ -158,7 +158,7 @@ def published(root: Path, classes: list[str], *, first: int, count: int) -> list
     A mask is the object wherever it is not 0, since some hold label numbers. Pictures without a mask do not count. The other background
     is a picture of the next class. ValueError names a class with too few pictures, and a mask of another size or without an object.
     """
-    found: dict[str, list] = {}
+    found: dict[str, list[tuple[Image, Mask]]] = {}
     for name in classes:
         folder = imagenet.class_folder(root / "image", name)
         pairs = [(file, root / "masks" / folder.name / f"{file.stem}.png") for file in sorted(folder.iterdir())]
@@ -167,7 +167,7 @@ def published(root: Path, classes: list[str], *, first: int, count: int) -> list
         demand(len(whole) == count, what, len(whole), f"{count} or more")
         found[name] = [squares(*pair) for pair in whole]
     others = dict(zip(classes, [*classes[1:], classes[0]], strict=True))
-    return [Subject(name, first + i, *own, found[others[name]][i][0]) for name in classes for i, own in enumerate(found[name])]
+    return [Subject(name, first + i, *pair, found[others[name]][i][0]) for name in classes for i, pair in enumerate(found[name])]
 
 
 def squares(file: Path, mask: Path) -> tuple[Image, Mask]:

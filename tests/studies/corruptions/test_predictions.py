@@ -61,7 +61,7 @@ def test_official_folders_are_answered_beside_ours_and_another_pictures_folder_i
     assert table.groupby("seed")["margin"].nunique().to_dict() == {0: 1, 1: 1} and table["margin"].nunique() == 2
     gone = tmp_path / "imagenet-c" / "shot_noise" / "5" / place / "ILSVRC2012_val_00000000.JPEG"
     gone.rename(gone.with_stem("test_1"))
-    with pytest.raises(FileNotFoundError, match=r"corruptions\.official: .*5/n01514668/.*_val_00000000\.JPEG does not exist; accepted: "):
+    with pytest.raises(FileNotFoundError, match=r"corruptions\.official: .*5/n01514859/.*_val_00000000\.JPEG does not exist; accepted: "):
         corruptions.evaluate_official(tmp_path / "imagenet", ["hen"], settings=settings, **given)
     with pytest.raises(FileNotFoundError, match=r"corruptions\.official: .*model has no folder gaussian_noise, nor any other"):
         corruptions.official(tmp_path / "model", tmp_path / "imagenet", ["hen"], 2)

@@ -92,9 +92,9 @@ def test_the_published_tree_goes_through_both_experiments_and_the_segmentation(e
     assert set(shown["shift"]) == {*experiments.OF_PHOTOGRAPHS} and set(shown["class"]) == {*classes}
     name = experiments.train(own, tmp_path, ("tiny", "grey"))
     assert name["steps"].tolist() == [1, 1, 2, 2] and name["class"].tolist() == classes * 2
-    outlined = dataclasses.replace(OUTLINED, networks=["PSPNet"], runs=1, images=1)
+    outlined = dataclasses.replace(OUTLINED, networks=["DeepLabV3Plus"], runs=1, images=1)
     files = segmentation.run(own, settings=outlined, folder=tmp_path / "maps", checkpoints=tmp_path / "checkpoints")
-    counts = tables.read(files["PSPNet 1"]["overlaps"], segmentation.schema)
+    counts = tables.read(files["DeepLabV3Plus 1"]["overlaps"], segmentation.schema)
     assert set(counts["class"]) == {*classes} and set(counts["label"]) <= {"background", *classes}
     Image.fromarray(np.zeros((90, 70), np.uint8)).save(next((tree / "masks" / imagenet.wnids()[44]).glob("*_3.png")))
     assert own.digest != before
