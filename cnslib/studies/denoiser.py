@@ -119,11 +119,11 @@ WEIGHTS = ("diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.bin")
 ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}  # of an autoencoder, before 2023 and since
 
 
-def open_judge(base: Base, settings: Denoiser) -> Judge:
+def open_judge(pipeline: Path, base: Base, settings: Denoiser) -> Judge:
     """The judge of the settings: a DiT that chooses among all labels, as its rivals do, or the base model among the classes' names."""
     if settings.model:
         return label_judge(paths.resolve(settings.model), encoders.read_labels(base.labels), device=base.device)
-    return text_judge(paths.resolve(base.pipeline), base.classes, device=base.device)
+    return text_judge(pipeline, base.classes, device=base.device)
 
 
 def label_judge(directory: Path, labels: list[str], *, device: str) -> Judge:

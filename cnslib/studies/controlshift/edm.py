@@ -296,7 +296,7 @@ CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 PREFIX = "edm:"  # of a decoder that is a checkpoint
 
 
-def open_decoder(base: Base, settings: Controlshift, tokens: Path) -> Decoder:
+def open_decoder(pipeline: Path, base: Base, settings: Controlshift, tokens: Path) -> Decoder:
     """What the settings draw from: a checkpoint ("edm:<file>") by names of CIFAR-10 or ImageNet, or the base model with its tokens."""
     classes = settings.classes or base.classes
     if settings.decoder:
@@ -304,10 +304,9 @@ def open_decoder(base: Base, settings: Controlshift, tokens: Path) -> Decoder:
         file = paths.resolve(settings.decoder.removeprefix(PREFIX))
         numbers = {name: CIFAR10.index(name) if {*classes} <= {*CIFAR10} else imagenet.index(name) for name in classes}
         return decoder(file, numbers, settings, device=base.device)
-    place = paths.resolve(base.pipeline)
-    pipe = text_to_image.load_pipeline(place, base.device)
+    pipe = text_to_image.load_pipeline(pipeline, base.device)
     text_to_image.load_tokens(pipe, tokens, classes)
-    return text_to_image_decoder(pipe, text_to_image.origin(place, tokens, classes), classes, settings)
+    return text_to_image_decoder(pipe, text_to_image.origin(pipeline, tokens, classes), classes, settings)
 
 
 def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, device: str = "cpu") -> Decoder:

@@ -131,7 +131,7 @@ def test_the_data_sets_of_control_shift_are_drawn_by_it_and_step_zero_is_plain_s
 def test_the_settings_name_the_decoder_and_its_classes_by_cifars_or_imagenets_names(path, tmp_path):
     base = read.load("params.yaml")["base"]
     chosen = dataclasses.replace(SETTINGS, decoder=f"edm:{path}", classes=["bird", "airplane"])
-    found = edm.open_decoder(base, chosen, tmp_path)
+    found = edm.open_decoder(tmp_path, base, chosen, tmp_path)
     assert found.classes == ["bird", "airplane"] and found.origin.tokens == {"bird": "2", "airplane": "0"} and found.size == 3 * 8 * 8
     for changes, message in (
         ({"classes": ["truck"]}, "edm: classes: {'truck': 9} is not accepted; accepted: names of one or more of the numbers 0 to 2"),
@@ -139,7 +139,7 @@ def test_the_settings_name_the_decoder_and_its_classes_by_cifars_or_imagenets_na
         ({"decoder": str(path)}, "controlshift.decoder: .* is not accepted; accepted: edm:<file>.safetensors, or none"),
     ):
         with pytest.raises(ValueError, match=message):
-            edm.open_decoder(base, dataclasses.replace(chosen, **changes), tmp_path)
+            edm.open_decoder(tmp_path, base, dataclasses.replace(chosen, **changes), tmp_path)
 
 
 @pytest.mark.parametrize(
