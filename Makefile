@@ -9,7 +9,7 @@ profile :=
 STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure line calibration photos report labels oodcv directions ablation corruptions synthetic denoiser controlshift scenarios
 MINI := world calibration photos oodcv synthetic scenarios
 # These need no hub, and shall not ask one; the paper's scale does.
-repro test unit slurm book: export HF_HUB_OFFLINE := 1
+repro test unit slurm pages book: export HF_HUB_OFFLINE := 1
 chain: export HF_HUB_OFFLINE := $(if $(filter paper,$(profile)),,1)
 # DVC's stages call `cns`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -54,6 +54,9 @@ lint: env ## check style of code and notebooks, types, and code for what opens d
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive cnslib
 	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb notebooks/world/*.ipynb notebooks/course/*.ipynb
 
+pages: data ## write the notebooks with their results as docs/read/*.md, after `make repro`
+	$(BIN)/python docs/read/pages.py
+
 book: data ## set notebooks (with the results of `make repro`), pages and figures as a site, build/book/README.html
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir docs/book . build/book
 
@@ -72,4 +75,4 @@ world: env ## rebuild the base models (hours on two cores, minutes on a GPU; con
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.2 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro test unit chain slurm lint book lab world lock
+.PHONY: help env data repro test unit chain slurm lint pages book lab world lock

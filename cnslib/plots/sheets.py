@@ -1,5 +1,6 @@
 """Sheets of pictures, and strips, one trajectory each, read from the image tables, the failure points framed (CNS-Bench Fig. 34)."""
 
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -87,23 +88,52 @@ def pictures(
     return grid.reshape(len(trajectories), len(scales), *grid.shape[1:])
 
 
-def failures(
-    grid: UInt8[np.ndarray, "trajectories scales height width 3"] | None, table: pd.DataFrame, scales: list[float], *, height: float = 0.9
+def classified(
+    grid: UInt8[np.ndarray, "trajectories scales height width 3"] | None,
+    strips: pd.DataFrame,
+    predictions: pd.DataFrame,
+    scales: list[float],
+    *,
+    across: int = 1,
 ) -> Figure:
-    """One strip per row (shift, class, model, failed, failure_point), `height` inches, its failure point framed; a sentence without any."""
-    figure, axes = plt.subplots(figsize=(5, 1.2 if grid is None else height * len(table) + 0.3))
+    """One strip per row (shift, class, seed, model), `across` side by side, with what the model predicts below each image.
+
+    `predictions` has a row (model, shift, class, seed, scale, top1) for each, at scale 0 under the shift or unshifted. A frame is green
+    where the prediction is right and red where it is wrong; the first red one is the failure point. Without images there is one sentence.
+    """
+    rows = -(-len(strips) // across)
+    figure, panels = plt.subplots(1, across, figsize=(4.7 * across, 1.2 if grid is None else 0.95 * rows + 0.3), squeeze=False)
     if grid is None:
-        axes.set_axis_off()
-        axes.text(0.5, 0.5, ABSENT, ha="center", va="center", wrap=True)
+        panels[0, 0].set_axis_off()
+        panels[0, 0].text(0.5, 0.5, ABSENT, ha="center", va="center", wrap=True)
         return figure
-    names = (table["shift"] + ": " + table["class"] + "\n(" + table["model"] + ")").tolist()
-    contact_sheet(axes, grid, rows=names, columns=[str(scale) for scale in scales])
-    high, wide = (side + 2 for side in grid.shape[2:4])
-    look = {"fill": False, "edgecolor": sns.color_palette("colorblind")[3], "linewidth": 1.8, "clip_on": False}
-    for row in np.flatnonzero(table["failed"]):
-        corner = (scales.index(table["failure_point"].iloc[row]) * wide - 0.5, row * high - 0.5)
-        axes.add_patch(Rectangle(corner, wide, high, **look))
+    words = predictions.set_index(["model", *tables.KEY])["top1"].astype(str)
+    for number, axes in enumerate(panels[0]):
+        part = slice(number * rows, (number + 1) * rows)
+        below = round(0.24 * grid.shape[2])
+        tiled(axes, grid[part], below=below)
+        high, wide = grid.shape[2] + 2 + below, grid.shape[3] + 2
+        for row, strip in enumerate(strips[part].to_dict("records")):
+            for column, scale in enumerate(scales):
+                keys = [(strip["model"], shift, strip["class"], strip["seed"], scale) for shift in (strip["shift"], UNSHIFTED)]
+                said = next(words[key] for key in keys if key in words)
+                judge(axes, (column * wide, row * high), wide, high - below, said, strip["class"])
+        names = strips[part]["shift"] + "\n" + strips[part]["class"]
+        names += "\n" + strips[part]["model"] if strips["model"].nunique() > 1 else ""
+        axes.set_yticks(np.arange(len(names)) * high + (high - below) / 2, names, fontsize="small")
+        axes.set_xticks((np.arange(len(scales)) + 0.5) * wide, [f"{scale:g}" for scale in scales])
+        axes.xaxis.tick_top()
+    figure.tight_layout()
     return figure
+
+
+def judge(axes: Axes, corner: tuple[float, float], wide: float, high: float, prediction: str, label: str) -> None:
+    """A frame around an image and the prediction below it, in green where it is the label and in red where it is not."""
+    colour = [0.8 * part for part in sns.color_palette("colorblind")[2 if prediction == label else 3]]
+    frame: dict = {"fill": False, "edgecolor": colour, "linewidth": 1.5, "clip_on": False}
+    axes.add_patch(Rectangle((corner[0] + 0.02 * wide, corner[1]), 0.95 * wide, high - 1, **frame))
+    text = "\n".join(textwrap.wrap(prediction, 15)[:2])
+    axes.text(corner[0] + wide / 2, corner[1] + 1.03 * high, text, ha="center", va="top", fontsize=7, linespacing=0.9, color=colour)
 
 
 def close_up(

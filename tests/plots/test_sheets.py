@@ -36,12 +36,23 @@ def test_each_row_shows_its_own_trajectory(tmp_path, own):
             assert np.array_equal(shown, picture(shift if scale else start, name, seed, scale))
 
 
-def test_the_frame_is_around_the_failure_point(tmp_path):
+def test_without_pictures_the_figure_says_so(tmp_path):
+    assert sheets.pictures(tmp_path, WANTED, SCALES) is None
+    figure = sheets.classified(None, WANTED.assign(model="vit"), pd.DataFrame(), SCALES)
+    assert [text.get_text() for text in figure.axes[0].texts] == [sheets.ABSENT]
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("across", [1, 2])
+def test_below_each_image_stands_its_prediction_and_the_frame_says_whether_it_is_right(tmp_path, across):
     write(tmp_path, own=False)
-    lost = WANTED.assign(model="vit", failed=[True, False], failure_point=[1.0, np.nan])
-    figure = sheets.failures(sheets.pictures(tmp_path, WANTED, SCALES), lost, SCALES)
-    (frame,) = figure.axes[0].patches
-    assert (frame.get_x(), frame.get_y()) == (10 - 0.5, -0.5)  # second column, first row; a picture and its rim are 10 wide
+    said = {("heavy snow", "coat", 2): ["coat", "coat", "bag"], ("heavy fog", "bag", 1): ["dress", "bag", "bag"]}
+    keys = [(UNSHIFTED if scale == 0 else shift, name, seed, scale) for shift, name, seed in said for scale in SCALES]
+    table = pd.DataFrame(keys, columns=tables.KEY).assign(model="vit", top1=[word for words in said.values() for word in words])
+    figure = sheets.classified(sheets.pictures(tmp_path, WANTED, SCALES), WANTED.assign(model="vit"), table, SCALES, across=across)
+    assert [text.get_text() for axes in figure.axes for text in axes.texts] == ["coat", "coat", "bag", "dress", "bag", "bag"]
+    red = [patch.get_edgecolor()[0] > 0.5 for axes in figure.axes for patch in axes.patches]
+    assert red == [False, False, True, True, False, False] and len(figure.axes) == across
     plt.close(figure)
 
 

@@ -1,4 +1,5 @@
 import re
+import runpy
 
 import nbformat
 import pytest
@@ -9,7 +10,8 @@ from cnslib.tools import cli
 
 ROOT = paths.ROOT
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "notebooks").rglob("*.md"))]
+TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "notebooks").rglob("*.md"))]
+PAGES = runpy.run_path(str(ROOT / "docs" / "read" / "pages.py"))
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#]+)(#[^)]*)?\)")
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+?)\$", re.DOTALL)
 
@@ -34,6 +36,21 @@ def test_every_command_that_the_texts_name_exists():
     used = {program: set(re.findall(rf"(?:^ {{4}}|`){program} ([a-z]+)", text, re.MULTILINE)) for program in ("make", "cns")}
     assert {"repro", "test"} <= used["make"] <= targets and len(targets) <= 14
     assert {"run", "report"} <= used["cns"] <= {*cli.COMMANDS, "lab"}
+
+
+def test_the_readme_shows_its_two_commands_and_leads_to_every_page():
+    text = (ROOT / "README.md").read_text()
+    assert re.findall(r"^    (make \w+)", text, re.MULTILINE) == ["make repro", "make test"]
+    pages = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+    assert pages | {"CITATION.cff", "CONTRIBUTING.md", "notebooks/start_here.ipynb"} <= {link[1] for link in LINK.finditer(text)}
+
+
+@pytest.mark.parametrize("notebook", PAGES["chapters"](), ids=lambda path: path.stem)
+def test_a_page_shows_the_committed_notebook_numbers_and_figures(notebook):
+    text = (ROOT / "docs" / "read" / f"{notebook.stem}.md").read_text()
+    assert text.endswith(f"<!-- made from {PAGES['stamp'](notebook, committed=True)} -->\n"), (
+        "run `make repro` and `make pages`, and commit all"
+    )
 
 
 @pytest.mark.slow
