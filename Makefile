@@ -39,6 +39,7 @@ unit: data ## run the tests that are not marked slow
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 chain: $(if $(filter paper,$(profile)),env,data) ## run every step without DVC: profile=smoke (4 minutes), benchmark (hours) or paper (a GPU); continues if killed
+	$(if $(filter paper,$(profile)),$(CNS) gate --ready --overlay paper.yaml)
 	$(if $(filter smoke,$(profile)),LOKY_MAX_CPU_COUNT=1) $(CNS) run $(if $(filter smoke,$(profile)),--together) \
 	  $(if $(profile),--overlay $(profile).yaml) $(filter-out $(if $(filter paper,$(profile)),$(MINI)),$(STEPS))
 

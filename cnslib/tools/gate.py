@@ -1,6 +1,7 @@
 """The clean-accuracy gate: whether classifiers reach, on IN/val, the accuracy that their makers and the paper's Table 7 publish.
 
-`cns gate --overlay paper.yaml` has them predict all of IN/val under their own preprocessing ("model") and the authors' ("paper").
+`cns gate --overlay paper.yaml` has them predict all of IN/val under their own preprocessing ("model") and the authors' ("paper"). Before
+that, and with `--ready` it stops there, it opens all that `make chain profile=paper` reads.
 """
 
 import argparse
@@ -12,16 +13,56 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from cnslib.core import paths, tables, units
+from cnslib.core import paths, sources, tables, units
+from cnslib.core.names import demand
 from cnslib.core.settings import read
-from cnslib.data import imagenet
+from cnslib.core.settings.method import MODELS
+from cnslib.data import annotations, catalog, imagenet
 from cnslib.method import evaluation
-from cnslib.models.registry import entry
+from cnslib.method.filtering import SHIFT_PROMPT
+from cnslib.models import classifiers, encoders, text_to_image
+from cnslib.models.registry import PREFIX, entry, parse
 
 TOLERANCE = 0.003 + 1e-9  # 0.3 points, and the rounding of a difference of two decimal fractions
 WHOLE = 50_000  # images of IN/val
 PREPROCESSINGS = ("model", "paper")
 GOOD = ("agrees", "compatible")  # with the whole of IN/val, and with a sample of it
+
+
+def ready(sections: dict[str, Any]) -> None:
+    """Opens all that a run reads, before its first hour is spent: labels, pictures of every class, and each model, which sees a picture.
+
+    FileNotFoundError or ValueError name the first key or file that is missing or wrong.
+    """
+    base, told, layout = sections["base"], sections["labels"], paths.Layout(sections["base"].out)
+    known, labels = sections["evaluation"].classifiers, encoders.read_labels(base.labels)
+    evaluation.require_labels(base.classes, labels)
+    for key, name in [("labels.expert", told.expert), *(("labels.peers", name) for name in told.peers)]:
+        demand(name in known, key, name, f"the keys of evaluation.classifiers: {', '.join(known)}")
+    demand(
+        judged(base.oracle) not in map(judged, known.values()),
+        "base.oracle",
+        base.oracle,
+        "a model that evaluation.classifiers does not judge",
+    )
+    for file in told.files:
+        annotations.answered(paths.resolve(file))
+    counts = {"train": sections["inversion"].images_per_class, "heldout": sections["inversion"].validation_images}
+    for split, least in counts.items():
+        pictures = [found[0] for _, _, found in catalog.whole(layout.locate(base.catalog), split, base.classes, count=least)]
+    base = sources.provide(base, MODELS)
+    text_to_image.load_pipeline(paths.resolve(base.pipeline), base.device)
+    clip = encoders.Clip(base.clip, device=base.device)
+    clip.text_features([SHIFT_PROMPT.format(name=name, shift=shift) for name in base.classes for shift in base.shifts])
+    encoders.ImageEncoder(base.image_encoder, device=base.device).features(pictures[:1])
+    classifiers.load_oracle(base.oracle, labels=labels, device=base.device).class_probability(pictures[:1])
+    for name, source in known.items():
+        classifiers.load(name, source, labels, base.device, preprocessing=sections["evaluation"].preprocessing)
+
+
+def judged(source: str) -> str:
+    """What tells two sources of one model: the paper's name for it, or the source."""
+    return parse(source, key="base.oracle").model if source.startswith(PREFIX) else source
 
 
 def count(predictions: pd.DataFrame, preprocessing: str) -> pd.DataFrame:
@@ -67,9 +108,13 @@ def main(arguments: list[str]) -> int:
     """Command line; returns 2, with one line, where parameters, weights or pictures are not what they should be."""
     parser = argparse.ArgumentParser(prog="cns gate", description=__doc__.splitlines()[0])
     parser.add_argument("--overlay", default="paper.yaml", help="file whose keys replace some values of params.yaml (default paper.yaml)")
+    parser.add_argument("--ready", action="store_true", help="only look whether weights, labels and pictures are there and fit")
     options = parser.parse_args(arguments)
     try:
         sections = read.load("params.yaml", options.overlay)
+        ready(sections)
+        if options.ready:
+            return 0
         found = report(measure(sections, list(imagenet.labels())))
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -1,8 +1,9 @@
-"""The paper's profile: its values are the paper's, and a tiny model of Stable Diffusion 2's kind runs all that asks a network.
+"""The paper's profile: its values are the paper's, and all of its steps run on a foreign tree in the public formats.
 
-The analyses behind it read the same tables as at smoke size (test_smoke.py).
+There a tiny model of Stable Diffusion 2's kind draws, and pictures are of unequal sizes.
 """
 
+import re
 import sys
 
 import nbformat
@@ -22,9 +23,11 @@ from cnslib.models import adapters, exports, registry, text_to_image
 from cnslib.tools import gate, runner
 
 PARAMS, PAPER = (paths.resolve(name) for name in ("params.yaml", "paper.yaml"))
+SHIFTED = [(shift, scale) for shift in ("heavy snow", "cartoon style") for scale in (1, 2.5)]
 # So few pictures leave some legends empty and some numbers undefined.
 pytestmark = pytest.mark.filterwarnings("ignore:No artists with labels found", "ignore::RuntimeWarning")
-CHAIN = ("inversion", "sliders", "generation", "filtering", "evaluation")
+LISTS = dict(re.findall(r"^(MINI|STEPS) := (.*)$", paths.resolve("Makefile").read_text(), re.MULTILINE))
+CHAIN = [step for step in LISTS["STEPS"].split() if step not in LISTS["MINI"].split()]
 
 
 def execute(step, overlay):
@@ -82,12 +85,12 @@ def test_the_profile_is_the_papers_benchmark():
 @pytest.mark.slow
 def test_the_chain_draws_judges_and_counts_every_image(layout):
     drawn = pd.concat([tables.read(path, tables.images) for path in layout.artifacts("generation").glob("*.parquet")])
-    assert drawn.groupby(["shift", "scale"]).size().to_dict() == {("unshifted", 0): 6, ("heavy snow", 1): 6, ("heavy snow", 2.5): 6}
+    assert drawn.groupby(["shift", "scale"]).size().to_dict() == {("unshifted", 0): 4, **dict.fromkeys(SHIFTED, 4)}
     answers = pd.read_parquet(layout.artifacts("evaluation") / "alexnet.parquet")
-    assert len(answers) == 18 and set(answers["preprocessing"]) == {"paper"}
+    assert len(answers) == 20 and set(answers["preprocessing"]) == {"paper"}
     right = answers["top1"] == answers["class"]
     assert right.groupby(answers["class"]).mean().to_dict() == {"hen": 1, "ostrich": 0}  # of equal logits the first label wins
-    assert {path.stem for path in layout.metrics.glob("*.json")} == {*CHAIN}
+    assert {path.stem for path in layout.metrics.glob("*.json")} == {*CHAIN, "gates"}
 
 
 @pytest.mark.slow
@@ -112,9 +115,34 @@ def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another
 
 
 @pytest.mark.slow
+def test_the_gate_finds_all_that_the_chain_reads(sections):
+    gate.ready(sections)
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        ("base", {"classes": ["hen", "cock of the walk"]}, r"base\.classes: 'cock of the walk' is not accepted"),
+        ("base", {"classes": ["hen", "goose"]}, r"folder .*n01855672 of class 'goose' does not exist"),
+        ("base", {"labels": "data/models/labels.json"}, r"base\.classes: 'hen' is not accepted; accepted: one of the 8 labels"),
+        ("base", {"oracle": "registry:alexnet"}, r"base\.oracle: 'registry:alexnet' is not accepted; accepted: a model that evaluation"),
+        ("inversion", {"images_per_class": 5}, r"has 4 train pictures of class 'hen'; accepted: 5 or more"),
+        ("labels", {"expert": "dinov3"}, r"labels\.expert: 'dinov3' is not accepted; accepted: the keys of evaluation\.classifiers"),
+        ("evaluation", {"classifiers": {"alexnet": "registry:alexnet@weights/none.pth"}}, r"weights/none\.pth does not exist"),
+    ],
+)
+def test_the_gate_names_what_is_missing_before_anything_is_made(sections, section, values, message):
+    if section == "evaluation":
+        sections = changed(sections, "labels", expert="alexnet", peers=["alexnet"])
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
+        gate.ready(changed(sections, section, **values))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.slow
 def test_the_gate_asks_the_profiles_classifiers_about_imagenet_under_both_preprocessings(sections, layout):
     """AlexNet names every picture a hen: 4 of 8 right, whatever the preprocessing; the paper's Table 7 leaves it out."""
     counts = gate.measure(changed(sections, "base", out=str(layout.root / "gate")), CLASSES).set_index(["model", "preprocessing"])
     assert counts.loc["alexnet"].to_dict("index") == {how: {"n": 8, "right": 4} for how in ("model", "paper")}
-    verdicts = gate.report(counts.reset_index()).query("model == 'alexnet'")
+    verdicts = gate.report(counts.loc[["alexnet"]].reset_index())
     assert set(verdicts["library"]) == {"compatible"} and set(verdicts["table7"]) == {"not published"}
