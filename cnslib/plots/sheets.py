@@ -102,7 +102,9 @@ def classified(
     where the prediction is right and red where it is wrong; the first red one is the failure point. Without images there is one sentence.
     """
     rows = -(-len(strips) // across)
-    figure, panels = plt.subplots(1, across, figsize=(4.7 * across, 1.2 if grid is None else 0.95 * rows + 0.3), squeeze=False)
+    figure, panels = plt.subplots(
+        1, across, figsize=((1.6 + 0.75 * len(scales)) * across, 1.2 if grid is None else 0.95 * rows + 0.3), squeeze=False
+    )
     if grid is None:
         panels[0, 0].set_axis_off()
         panels[0, 0].text(0.5, 0.5, ABSENT, ha="center", va="center", wrap=True)
@@ -110,7 +112,7 @@ def classified(
     words = predictions.set_index(["model", *tables.KEY])["top1"].astype(str)
     for number, axes in enumerate(panels[0]):
         part = slice(number * rows, (number + 1) * rows)
-        below = round(0.24 * grid.shape[2])
+        below = round(0.28 * grid.shape[2])
         tiled(axes, grid[part], below=below)
         high, wide = grid.shape[2] + 2 + below, grid.shape[3] + 2
         for row, strip in enumerate(strips[part].to_dict("records")):

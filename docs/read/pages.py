@@ -87,9 +87,10 @@ def result(output: nbformat.NotebookNode, drawn: dict[bytes, Path], stem: Path, 
     if "image/png" in data:
         width = output.get("metadata", {}).get("image/png", {}).get("width", 480)
         return picture(data["image/png"], round(width * 96 / 72), drawn, stem, heading)
-    for kind, show in (("text/html", table), ("text/markdown", str)):
-        if kind in data:
-            return show(data[kind])
+    if "text/markdown" in data:
+        return f"<details><summary>Settings</summary>\n\n{data['text/markdown']}\n\n</details>"
+    if "text/html" in data:
+        return table(data["text/html"])
     text = output.get("text") or ("" if "application/vnd.jupyter.widget-view+json" in data else data.get("text/plain", ""))
     return f"```text\n{text.rstrip()}\n```" if text.strip() else ""
 
