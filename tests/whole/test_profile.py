@@ -115,8 +115,8 @@ def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another
 
 
 @pytest.mark.slow
-def test_the_gate_finds_all_that_the_chain_reads(sections):
-    gate.ready(sections)
+def test_the_gate_finds_all_that_the_chain_reads(overlay):
+    assert gate.main(["--overlay", str(overlay), "--ready"]) == 0
 
 
 @pytest.mark.parametrize(
