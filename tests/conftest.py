@@ -39,6 +39,24 @@ def tiny_tokens_dir(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def pipe(tiny_pipeline_dir, tiny_tokens_dir):
+    """The tiny pipeline with the tokens of two classes. Each module that changes it has its own."""
+    from tiny_sliders import CLASSES, pipeline
+
+    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+
+
+@pytest.fixture(scope="module")
+def origin(tiny_pipeline_dir, tiny_tokens_dir):
+    """What the pictures of this pipeline are made from."""
+    from tiny_sliders import CLASSES
+
+    from cnslib.models import text_to_image
+
+    return text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+
+
 @pytest.fixture
 def executed(tmp_path):
     """Runs a notebook in a process of its own, in the repository root or another folder, and returns it with its outputs."""

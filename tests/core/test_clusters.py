@@ -1,8 +1,3 @@
-"""Units over Parsl's workers: the same bytes as in this process, whoever dies; files are believed, and failures told by name.
-
-The work is small (tests/tiny/tiny_work.py); workers, deaths and Parsl are real.
-"""
-
 import os
 import pickle
 import signal
@@ -29,12 +24,8 @@ def local():
     return read.load(LOCAL)["cluster"]
 
 
-# The files that choose workers.
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_ready_file_is_what_parsl_accepts(path, tmp_path):
-    """The classes that it names, and every option of them."""
     pytest.importorskip("parsl")
     cluster = read.load(path)["cluster"]
     executor = clusters.configuration(cluster, tmp_path).executors[0]
@@ -47,10 +38,8 @@ def test_a_ready_file_is_what_parsl_accepts(path, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("retries: 2", "retries: -1", r"cluster\.retries: -1 is not accepted"),
         ("retries: 2", "tries: 2", r"unknown key cluster\.tries; accepted: provider, launcher"),
         ("LocalProvider", "LocalProvide", r"cluster\.provider: 'LocalProvide' is not accepted; accepted: .*SlurmProvider"),
-        ("SingleNodeLauncher", "Launch", r"cluster\.launcher: 'Launch' is not accepted; accepted: .*SrunLauncher"),
         ("max_blocks", "most_blocks", r"cluster\.options: .* is not accepted by LocalProvider: .*most_blocks"),
     ],
 )
@@ -61,17 +50,7 @@ def test_what_is_not_accepted_is_named_with_its_key(tmp_path, old, new, message)
         clusters.configuration(read.load(tmp_path / "mine.yaml")["cluster"], tmp_path)
 
 
-def test_without_parsl_the_extra_is_named(tmp_path, local, monkeypatch):
-    monkeypatch.setitem(sys.modules, "parsl", None)
-    with pytest.raises(ModuleNotFoundError, match=r"base\.workers: Parsl is not installed; accepted: `pip install cnslib\[cluster\]`"):
-        clusters.pool(local, tmp_path)
-
-
-# What a worker is handed, and what it hands back.
-
-
 def answer(network: nn.Module, number: float) -> tuple[int, float]:
-    """Which network was used, and what it says."""
     return id(network), network(torch.tensor([number])).item()
 
 
@@ -89,7 +68,6 @@ def worker(monkeypatch):
 
 
 def values(function, pieces, folder) -> list:
-    """What a worker returns for each piece."""
     packed, shared = clusters.pack(function, pieces)
     (folder / "objects").write_bytes(shared)
     told = str(folder / "objects"), clusters.hashlib.sha256(shared).hexdigest()
@@ -106,8 +84,6 @@ def test_what_pieces_share_is_stored_once_and_loaded_once(tmp_path, worker):
 
 
 class Trap:
-    """What runs code when it is opened, as somebody may put it in the place of a file."""
-
     def __init__(self, mark: Path):
         self.mark = mark
 
@@ -138,16 +114,6 @@ def test_a_worker_that_says_done_is_not_believed(tmp_path, worker):
     assert clusters.outcome(future, (unit,), "made/0", tmp_path / "log") == 7
 
 
-# A driver that is killed while two units are being made, and one that goes on; two workers of Parsl on this machine.
-
-
-def undisturbed(folder: Path) -> dict[str, bytes]:
-    """The bytes of all units as this process makes them."""
-    shelf = tiny_work.shelf(folder)
-    workers.each(tiny_work.square, [(folder, number, shelf[number]) for number in shelf.waiting()], device="cpu")
-    return made(folder)
-
-
 def made(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "made").iterdir()}
 
@@ -160,13 +126,11 @@ def start(folder: Path) -> subprocess.Popen:
 
 
 def noted(folder: Path, number: int) -> set[int]:
-    """The processes that worked on a number."""
     return {int(path.suffix[1:]) for path in (folder / "notes").glob(f"{number}.*")}
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory):
-    """The folder after both drivers, and when the units of the first were written."""
     pytest.importorskip("parsl")
     folder = tmp_path_factory.mktemp("story")
     (folder / "notes").mkdir()
@@ -184,7 +148,6 @@ def story(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_driver_that_was_killed_is_taken_up_where_it_was(story):
-    """Its workers have gone with it, which the fixture waits for; what they had finished stays."""
     folder, written = story
     shelf = tiny_work.shelf(folder)
     assert {number: shelf[number].path.stat().st_mtime_ns for number in (0, 1)} == written
@@ -203,5 +166,7 @@ def test_a_unit_that_always_fails_is_named_with_its_log_and_the_others_are_made(
     error, log = (folder / "error").read_text(), folder / "work" / "logs" / "made-4.log"
     assert error == f"made/4: ValueError: 4 is poison, tried {local.retries} times before; see {log}"
     assert "Traceback" in log.read_text() and "5 squared" in log.with_name("made-5.log").read_text()
-    expected = undisturbed(tmp_path)
+    shelf = tiny_work.shelf(tmp_path)
+    workers.each(tiny_work.square, [(tmp_path, number, shelf[number]) for number in shelf.waiting()], device="cpu")
+    expected = made(tmp_path)
     assert made(folder) == {name: data for name, data in expected.items() if not name.startswith("4.")}

@@ -1,5 +1,3 @@
-"""Two processes and one folder: the second is told who is in it, and touches nothing."""
-
 import os
 import subprocess
 import sys
@@ -33,7 +31,6 @@ def shelf(folder):
 
 @pytest.fixture
 def other(tmp_path):
-    """Another process in the middle of its unit."""
     command = [sys.executable, "-c", WORK, str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:

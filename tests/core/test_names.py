@@ -1,5 +1,3 @@
-"""Names of shifts, classes and tokens; folders of a run; seeds of images."""
-
 import hashlib
 
 import torch

@@ -1,5 +1,3 @@
-"""Pictures from outside: which are read, what they look like, and what the others are told."""
-
 import io
 import struct
 import zlib
@@ -43,8 +41,6 @@ def test_no_other_decoder_runs(form):
 
 
 def bomb(side: int) -> bytes:
-    """A PNG that says it has side x side pixels, in a hundred bytes."""
-
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 

@@ -1,5 +1,3 @@
-"""What is pinned holds in this process."""
-
 import os
 
 import pytest

@@ -1,5 +1,3 @@
-"""The authors' prediction files: what they say, what they lack, one clear error for what is wrong, and ours in the same form."""
-
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,6 @@ IMAGES = [(22, f"seed_0034_scale_{scale}.jpg") for scale in ("0000", "0500", "10
 
 
 def rows(*given: float | int) -> list[tuple]:
-    """Rows of one trajectory of a bald eagle with these predictions."""
     return [(answer, *image) for answer, image in zip(given, IMAGES, strict=True)]
 
 
@@ -31,13 +28,11 @@ def files() -> dict[str, bytes]:
 
 
 def bring_in(source: Path, to: Path) -> dict[str, pd.DataFrame]:
-    """The imported table of every model."""
     paths = answers.import_answers(source, labels=LABELS, classes=CLASSES, folder=to)
     return {model: tables.read(path, tables.imported) for model, path in paths.items()}
 
 
 def one(text: str, file: str = "vit__heavy_snow.csv") -> pd.DataFrame:
-    """The predictions of one csv file."""
     return answers.read(text.encode(), file, Path("results.zip"), labels=LABELS, classes=CLASSES)
 
 
@@ -85,19 +80,11 @@ def test_a_file_that_contradicts_itself_is_refused(old, new, message):
 
 def test_unknown_shifts_files_and_labels_are_named(tmp_path):
     text = results_csv("vit", "heavy_frost", rows(22, 22, 22))
-    with pytest.raises(ValueError, match="unknown shift 'heavy_frost'"):
-        one(text, "vit__heavy_frost.csv")
     with pytest.raises(ValueError, match=r"file name: 'vit\.csv'"):
         bring_in(write_folder(tmp_path / "a", {"vit.csv": text.encode()}), tmp_path / "out")
-    with pytest.raises(ValueError, match="holds no csv file"):
-        bring_in(write_folder(tmp_path / "b", {"README.md": b"text"}), tmp_path / "out")
     both = {name: text.encode() for name in ("x/vit__heavy_snow.csv", "y/vit__heavy_snow.csv")}
     with pytest.raises(ValueError, match="of the same model and shift"):
         bring_in(write_folder(tmp_path / "c", both), tmp_path / "out")
-    with pytest.raises(ValueError, match=r"not a csv file|no column 'pred_class'"):
-        one("<!DOCTYPE html><html></html>")
-    with pytest.raises(ValueError, match=r"labels: \['crane', 'crane'\]"):
-        answers.import_answers(tmp_path, labels=["crane", "hen", "crane"], classes=["hen"], folder=tmp_path)
 
 
 def ours(*models: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -139,16 +126,3 @@ def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
     assert sorted(found) == sorted(names) and all(set(rows["model"]) == {name} for name, rows in found.items())
     with pytest.raises(ValueError, match=r"classifier: 'a' is not accepted; accepted: a name that no other one contains"):
         answers.apart(["a", "cns.a.cns"])
-
-
-def test_an_export_without_a_kept_prediction_or_label_is_refused(tmp_path):
-    predictions, kept = ours("vit", "alexnet")
-    for table, chosen, labels, message in (
-        (predictions, kept.assign(seed=9), LABELS, r"predictions of kept trajectories: 1 rows missing"),
-        (predictions.query("scale == 0"), kept, LABELS, r"predictions of kept trajectories: 1 rows missing"),
-        (predictions.replace("heavy snow", "night"), kept.assign(shift="night"), LABELS, r"base\.shifts: 'night' .* for an export cartoon"),
-        (predictions, kept, ["bald eagle"], "class: 'golden retriever'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            answers.export_answers(table, chosen, tmp_path / "out", labels=labels)
-    assert not list(tmp_path.iterdir())

@@ -1,5 +1,3 @@
-"""The door: rot, strangers, gaps, swapped names and other grids are named before anything is computed."""
-
 import dataclasses
 import functools
 import itertools
@@ -29,12 +27,10 @@ sight = tables.schema(tables.KEY, {**tables.IDENTITY, "oracle": pa.Column(float)
 
 @functools.cache
 def committed() -> dict:
-    """The committed parameters, read once."""
     return read.load(paths.resolve("params.yaml"))
 
 
 def run_in(folder: Path, **changes) -> read.Run:
-    """The committed parameters on this small grid; `changes` are further values of `base`."""
     sections = committed()
     grid = {"classes": CLASSES, "shifts": SHIFTS, "scales": SCALES, "seeds": SEEDS}
     base = dataclasses.replace(sections["base"], out=str(folder), **grid | changes)
@@ -43,12 +39,10 @@ def run_in(folder: Path, **changes) -> read.Run:
 
 
 def keys(shifts: list[str], scales: list[float]) -> pd.DataFrame:
-    """All keys of some shifts at some scales."""
     return pd.DataFrame(itertools.product(shifts, CLASSES, range(1, SEEDS + 1), scales), columns=tables.KEY)
 
 
 def write_images(folder: Path) -> None:
-    """One grey picture per key."""
     for number, (shift, scales) in enumerate([(UNSHIFTED, [0.0]), *((shift, [1.0]) for shift in SHIFTS)]):
         rows = keys([shift], scales)
         pictures = [tables.encode(np.full((4, 4, 3), 40 * number + row, np.uint8)) for row in range(len(rows))]
@@ -57,7 +51,6 @@ def write_images(folder: Path) -> None:
 
 
 def write_answers(folder: Path) -> None:
-    """Every classifier is right but for the dresses in fog, and its number of weights is known."""
     rows = pd.concat([keys([UNSHIFTED], [0.0]), keys(SHIFTS, [1.0])])
     right = rows["class"].where((rows["shift"] != "heavy fog") | (rows["class"] != "dress"), "bag")
     for name in MODELS:
@@ -71,7 +64,6 @@ def write_answers(folder: Path) -> None:
 
 
 def write_filter(run: read.Run) -> None:
-    """All trajectories but the dresses in fog are kept."""
     for shift in SHIFTS:
         table = keys([shift], SCALES).assign(class_probability=0.9, **dict.fromkeys(COSINES, 0.5))
         path = run.layout.artifacts("filtering") / "alignment" / f"{identifier(shift)}.parquet"
@@ -87,7 +79,6 @@ def write_filter(run: read.Run) -> None:
 
 
 def write_all(folder: Path) -> read.Run:
-    """Everything; returns the run that reads it."""
     run = run_in(folder)
     write_images(run.layout.artifacts("generation"))
     write_answers(run.layout.artifacts("evaluation"))
@@ -110,19 +101,16 @@ READERS = {  # who reads what, and a file that must not be read unchecked
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """What the steps left, written once. Read only."""
     return write_all(tmp_path_factory.mktemp("written")).layout.root
 
 
 @pytest.fixture
 def run(written, tmp_path):
-    """A copy of it that a test may damage."""
     shutil.copytree(written, tmp_path, dirs_exist_ok=True)
     return run_in(tmp_path)
 
 
 def flip(path, place):
-    """Changes one bit of a file."""
     data = bytearray(path.read_bytes())
     data[place // 8 % len(data)] ^= 1 << place % 8
     path.write_bytes(data)
@@ -269,13 +257,9 @@ def test_the_accuracies_of_imported_classifiers_are_read_where_there_are_no_sing
         artifacts.answered(run)
     units.write_recorded(folder / artifacts.SUMMARY, b"model,n,accuracy\nvit,10,0.5\n")
     assert artifacts.answered(run) == folder
-    flip(folder / artifacts.SUMMARY, 200)
-    with pytest.raises(ValueError, match=r"heldout\.csv is not as it was written"):
-        artifacts.answered(run)
 
 
 def test_another_process_names_the_same_rot(run):
-    """No memory of an earlier reading helps: what a notebook's kernel and the runner see is the file."""
     path = run.layout.artifacts("filtering") / "kept.parquet"
     artifacts.kept(run)
     flip(path, 5000)

@@ -1,5 +1,3 @@
-"""The benchmark as a torch data set, as plain parquet, and as Croissant metadata that the format's reference library reads."""
-
 import hashlib
 import json
 from pathlib import Path
@@ -9,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch.utils.data import DataLoader
 
 from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
@@ -23,13 +20,11 @@ KEPT = pd.DataFrame([("heavy snow", "bag", 2), ("cartoon style", "bag", 2), ("he
 
 
 def picture(*key) -> np.ndarray:
-    """A picture of 8 px that depends on its key alone."""
     return np.random.default_rng(list("".join(map(str, key)).encode())).integers(0, 256, (8, 8, 3), dtype=np.uint8)
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Image tables of two shifts, two classes, two seeds and three scales."""
     for shift, scales in SCALES.items():
         keys = [(shift, name, seed, scale) for name in CLASSES for seed in SEEDS for scale in scales]
         table = pd.DataFrame(keys, columns=tables.KEY).assign(image=[tables.encode(picture(*key)) for key in keys])
@@ -69,21 +64,10 @@ def test_a_shift_of_ones_own_comes_with_the_papers(folder):
     assert set(Benchmark(folder, labels=LABELS).rows["shift"]) == {*SCALES, "at night"}
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_loader_gives_the_same_batches_with_and_without_workers(folder, workers):
-    found = Benchmark(folder, labels=LABELS, kept=KEPT)
-    batches = list(DataLoader(found, batch_size=4, num_workers=workers))
-    images, targets = torch.cat([batch[0] for batch in batches]), torch.cat([batch[1] for batch in batches])
-    assert images.shape == (9, 3, 8, 8) and targets.tolist() == found.targets
-    assert torch.equal(images, torch.stack([image for image, _, _ in found]))
-    assert [seed for batch in batches for seed in batch[2]["seed"].tolist()] == found.rows["seed"].tolist()
-
-
 def test_what_is_missing_is_named(folder, tmp_path):
     rain = pd.concat([KEPT, KEPT[:1].assign(shift="heavy rain")])  # the unshifted pictures of it are there
     for error, message, changes in (
         (ValueError, "class: 'ankle boot'", {"labels": ["bag"]}),
-        (ValueError, "images of kept trajectories: 3 rows missing", {"kept": KEPT.assign(seed=7)}),
         (ValueError, "images of kept trajectories: 1 rows missing", {"kept": rain}),
         (FileNotFoundError, "nothing holds no image table", {"folder": tmp_path / "nothing"}),
     ):

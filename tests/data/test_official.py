@@ -1,5 +1,3 @@
-"""The published CNS-Bench layout: both name forms, folder and zip, there and back, and one clear error for what is wrong."""
-
 import json
 import zipfile
 from pathlib import Path
@@ -28,7 +26,6 @@ from cnslib.data import archives, official
 
 
 def bring_in(source: Path, to: Path, **settings) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Imports a source; all images, and the kept trajectories."""
     paths = official.import_benchmark(source, labels=LABELS, classes=CLASSES, folder=to / "images", kept=to / "kept.parquet", **settings)
     assert sorted(paths.values()) == sorted((to / "images").glob("*.parquet"))
     images = pd.concat([tables.read(path, tables.images) for path in paths.values()]).sort_values(tables.KEY, ignore_index=True)
@@ -36,13 +33,11 @@ def bring_in(source: Path, to: Path, **settings) -> tuple[pd.DataFrame, pd.DataF
 
 
 def bring_out(to: Path, target: Path, **changes) -> Path:
-    """Exports what was imported."""
     kept = tables.read(to / "kept.parquet", tables.kept_schema)
     return archives.write(target, official.exported(to / "images", kept, **{"labels": LABELS, "info": INFO, **changes}))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The pictures under a folder by name."""
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.suffix in (".jpg", ".png")}
 
 
@@ -108,8 +103,6 @@ def test_every_shift_has_a_name_that_is_read_back_and_a_scale_between_thousandth
     assert found == [(shift, "bald eagle", 1, 0.5) for shift in SHIFTS]
     assert names[5] == "graffiti_style/022_bald eagle/seed_0001_scale_0500.jpg"
     assert official.image_name("heavy snow", "bald eagle", 1, 0.3 * 3, labels=LABELS, form="jpg").endswith("scale_0900.jpg")
-    with pytest.raises(ValueError, match=r"scale: 0\.03125"):
-        official.image_name("heavy snow", "bald eagle", 1, 0.03125, labels=LABELS, form="jpg")
 
 
 PICTURE = jpeg(1)
@@ -144,20 +137,6 @@ def test_what_is_wrong_is_named_once(tmp_path, name):
     with pytest.raises(ValueError, match=message) as error:
         bring_in(write_folder(tmp_path / "cns", files), tmp_path)
     assert not (tmp_path / "kept.parquet").exists() and "\n" not in str(error.value)
-
-
-def test_an_export_overwrites_nothing_and_leaves_nothing_half_done(tmp_path):
-    bring_in(write_folder(tmp_path / "cns", benchmark_files()), tmp_path)
-    with pytest.raises(FileExistsError, match="cns exists"):
-        bring_out(tmp_path, tmp_path / "cns")
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(ValueError, match="class: 'bald eagle'"):
-        bring_out(tmp_path, tmp_path / "out", labels=["a"])
-    (tmp_path / "images" / "design_of_sculpture.parquet").unlink()
-    for target in ("out", "out.zip"):
-        with pytest.raises(FileNotFoundError, match=r"design_of_sculpture\.parquet"):
-            bring_out(tmp_path, tmp_path / target)
-    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_source_that_proves_broken_changes_nothing(tmp_path):

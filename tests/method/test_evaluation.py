@@ -1,13 +1,8 @@
-"""Evaluation: one row per image, only what changed is evaluated again, pictures are decoded once, and nothing broken gets into a table."""
-
 import dataclasses
 import shutil
-import threading
-import time
 from collections import Counter
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,7 +26,6 @@ HELDOUT = {"ankle boot": [4, 7], "bag": [0, 1, 9]}  # seeds of the catalog's hel
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> Path:
-    """Two networks for 32 px alike, one for 32 px that squashes, and one for 64 px."""
     folder = tmp_path_factory.mktemp("models")
     for seed, name in enumerate(PAIR):
         write_timm(folder / name, outputs=3, seed=seed)
@@ -50,7 +44,6 @@ def group(models) -> list[classifiers.Classifier]:
 
 
 def write_shard(folder: Path, shift: str, scales: list[float]) -> None:
-    """A table of random pictures that depend on their key alone."""
     rows = [{"shift": shift, "class": c, "seed": s, "scale": k} for c in CLASSES for s in range(1, SEEDS + 1) for k in scales]
     for row in rows:
         rng = np.random.default_rng(list("".join(map(str, row.values())).encode()))
@@ -74,7 +67,6 @@ def bench(tmp_path, models) -> Path:
 
 
 def run(bench: Path, names: tuple[str, ...] = PAIR, *, shifts: list[str] = SHIFTS, heldout: bool = False, **changes) -> pd.DataFrame:
-    """Evaluates the benchmark or the held-out pictures and reads the predictions."""
     settings = Evaluation({name: str(bench / name) for name in names}, batch_size=2 if heldout else 4, preprocessing="model")
     given = {"labels": LABELS, "settings": dataclasses.replace(settings, **changes), "device": "cpu"}
     if heldout:
@@ -86,12 +78,10 @@ def run(bench: Path, names: tuple[str, ...] = PAIR, *, shifts: list[str] = SHIFT
 
 
 def stamps(bench: Path) -> dict[str, int]:
-    """When each prediction table was last written."""
     return {path.relative_to(bench / "out").as_posix(): path.stat().st_mtime_ns for path in (bench / "out").rglob("*.parquet")}
 
 
 def contents(bench: Path) -> dict[str, bytes]:
-    """The files beside the predictions, too."""
     return {path.name: path.read_bytes() for path in (bench / "out").iterdir()}
 
 
@@ -155,15 +145,6 @@ def test_a_second_run_evaluates_nothing_and_equal_runs_write_equal_bytes(bench):
     assert stamps(bench) == first
 
 
-def test_adding_a_classifier_evaluates_only_it_and_removing_one_prunes_it(bench):
-    run(bench, ("vit",))
-    first = stamps(bench)
-    run(bench)
-    assert stamps(bench).items() > first.items()
-    run(bench, ("deit",))
-    assert sorted(contents(bench)) == ["deit.parquet", "deit.parquet.digest"]
-
-
 @pytest.mark.parametrize(("change", "heldout"), [("weights", False), ("images", False), ("images", True), ("preprocessing", True)])
 def test_whatever_a_table_is_made_from_makes_it_outdated(bench, change, heldout):
     before, first = run(bench, heldout=heldout), stamps(bench)
@@ -180,14 +161,12 @@ def test_whatever_a_table_is_made_from_makes_it_outdated(bench, change, heldout)
 
 
 def counted(monkeypatch) -> Counter:
-    """How often the real decoder is called, by the name of what it decodes."""
     calls, decode = Counter(), tables.decode
     monkeypatch.setattr(tables, "decode", lambda data, name: calls.update([name]) or decode(data, name))
     return calls
 
 
 def test_a_killed_run_keeps_the_finished_groups_and_decodes_for_the_others_alone(bench, monkeypatch):
-    """Groups of one, and the second classifier cannot be loaded: the first is complete, and a restart gives the undisturbed bytes."""
     run(bench)
     monkeypatch.setattr(evaluation, "TOGETHER", 1)
     undisturbed = contents(bench)
@@ -201,44 +180,6 @@ def test_a_killed_run_keeps_the_finished_groups_and_decodes_for_the_others_alone
     run(bench)
     assert stamps(bench).items() > first.items() and set(calls.values()) == {1}
     assert contents(bench) == undisturbed
-
-
-def broken_image(folder: Path) -> None:
-    table = tables.read(folder / "heavy_snow.parquet", tables.images)
-    table.loc[3, "image"] = b"not a picture"
-    tables.write(table, folder / "heavy_snow.parquet", tables.images)
-
-
-def missing_row(folder: Path) -> None:
-    table = tables.read(folder / "heavy_snow.parquet", tables.images)
-    tables.write(table.drop(index=0), folder / "heavy_snow.parquet", tables.images)
-
-
-@pytest.mark.parametrize(
-    ("damage", "error", "message"),
-    [
-        (broken_image, ValueError, r"heavy_snow\.parquet \('heavy snow', 'ankle boot', 2, 1.0\): its image is not a picture"),
-        (missing_row, ValueError, r"heavy_snow\.parquet: 1 rows missing .*ankle boot.*0\.5"),
-        (lambda folder: (folder / "unshifted.parquet").unlink(), FileNotFoundError, r"unshifted\.parquet does not exist"),
-    ],
-)
-def test_broken_image_tables_are_named_and_old_predictions_stay(bench, damage, error, message):
-    run(bench, ("vit",))
-    before = contents(bench)
-    damage(bench / "images")
-    with pytest.raises(error, match=message):
-        run(bench, ("vit",))
-    assert contents(bench) == before
-
-
-def test_a_class_without_a_label_or_without_held_out_pictures_is_named(bench):
-    given = {"labels": LABELS, "settings": Evaluation({}, 4, "model"), "device": "cpu", "folder": bench / "out"}
-    with pytest.raises(ValueError, match=r"base\.classes: 'crane' is not accepted"):
-        evaluation.evaluate(evaluation.grid(bench / "images", SHIFTS, ["bag", "crane"], scales=SCALES, seeds=SEEDS), **given)
-    table = tables.read(bench / "catalog.parquet", tables.catalog).query("split == 'train' or `class` != 'bag'")
-    tables.write(table, bench / "catalog.parquet", tables.catalog)
-    with pytest.raises(ValueError, match="0 heldout pictures of class 'bag'"):
-        run(bench, heldout=True)
 
 
 def test_a_classifier_whose_answers_are_no_numbers_is_named_in_place_of_ranked():
@@ -257,7 +198,6 @@ SIZE, COUNT = 4, 30  # so that the last batch is not full
 
 @pytest.fixture
 def shards(tmp_path) -> dict[Path, list[tuple]]:
-    """Random pictures of one class, unshifted."""
     pictures = np.random.default_rng(0).integers(0, 256, (COUNT, 40, 40, 3), dtype=np.uint8)
     rows = [(UNSHIFTED, "bag", seed, 0.0, tables.encode(picture)) for seed, picture in enumerate(pictures, start=1)]
     tables.write(pd.DataFrame(rows, columns=[*tables.KEY, "image"]), tmp_path / "unshifted.parquet", tables.images)
@@ -295,23 +235,3 @@ def test_a_card_gets_pinned_batches_and_its_answers_are_those_of_the_plain_proce
     _, inputs = next(evaluation.prepared([batch], {evaluation.way(one): one.transform}, size=SIZE, device="cuda"))
     assert all(pixels.is_pinned() for pixels in inputs.values())
     assert torch.equal(evaluation.outputs([one], inputs)[0], one.logits(pictures))
-
-
-def test_few_batches_are_read_ahead_in_helping_threads_that_end(group):
-    picture, read = np.zeros((32, 32, 3), np.uint8), []
-    before, running = torch.get_num_threads(), threading.active_count()
-
-    def batches():
-        for number in range(12):
-            read.append(number)
-            yield pd.DataFrame({"number": [number]}), [lambda: picture]
-
-    for rows, _ in evaluation.logits(group[:1], batches(), size=1):
-        time.sleep(0.02)  # a network that is slower than the reader
-        assert len(read) <= rows["number"].iloc[0] + joblib.cpu_count() + evaluation.AHEAD
-        assert torch.get_num_threads() == before
-    assert read == list(range(12))
-    fed = evaluation.logits(group, batches(), size=1)
-    next(fed)
-    fed.close()  # as a killed run does
-    assert threading.active_count() == running

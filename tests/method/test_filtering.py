@@ -1,5 +1,3 @@
-"""The out-of-class filter against hand counts: thresholds, the k-of-four rule, whole trajectories, rates and cross-validation."""
-
 import copy
 import itertools
 from dataclasses import replace
@@ -11,22 +9,22 @@ from golden_units import difference
 from sklearn.metrics import roc_auc_score
 from tiny_alignment import CHOSEN, GRID, LABELS, after_changes, picture, random_judges, write_all, write_images
 from tiny_encoders import write_clip, write_timm
+from tiny_settings import resampled
 
 from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.core.settings.method import Bootstrap, Filtering
+from cnslib.core.settings.method import Filtering
 from cnslib.data import annotations, artifacts
 from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS
 from cnslib.models import encoders
 from cnslib.stats import bootstrap
 
-SETTINGS = Filtering(recall=0.9, passes=3, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"))
+SETTINGS = Filtering(recall=0.9, passes=3, bootstrap=resampled(100))
 LIMITS = dict.fromkeys(DETECTORS, 0.5)
 
 
 def scores(rows):
-    """A score table from (shift, class, seed, scale, out of class, value of all four detectors)."""
     table = pd.DataFrame(rows, columns=["shift", "class", "seed", "scale", "oracle_ooc", "value"])
     return table.assign(**dict.fromkeys(DETECTORS, table["value"])).drop(columns="value")
 

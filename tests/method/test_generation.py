@@ -1,5 +1,3 @@
-"""Generation: equality with the plain pipeline, what an image depends on, and that all ways to draw agree."""
-
 import copy
 import dataclasses
 import functools
@@ -23,7 +21,7 @@ from cnslib.method.generation import PASS, WAYS
 from cnslib.models import adapters
 from cnslib.models.adapters import slider_path
 
-SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0, side=0)
+SETTINGS = Generation(8, 3.0, [0.0, 1.0], [3.0], 0.75, "", 0, 0)
 SCALES = [0.0, 1.0, 2.5]
 FUSED, FAST = WAYS["fused"], WAYS["fast"]
 SHIFT, RANK, ALPHA = SHIFTS[0], 4, 2.0
@@ -36,8 +34,6 @@ def sliders(pipe, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def draw(pipe, origin, sliders):
-    """The files of all tables, as the notebook asks for them."""
-
     def call(folder, shifts=SHIFTS, classes=CLASSES, *, scales=SCALES, seeds=2, settings=SETTINGS, way="exact"):
         sampler = generation.Sampler(pipe, settings=WAYS[way].settings(settings), way=WAYS[way])
         grid = {"scales": scales, "seeds": seeds, "origin": origin}
@@ -52,7 +48,6 @@ FEW = {"classes": CLASSES[:1], "seeds": 1, "settings": SHORT}
 
 @pytest.fixture(scope="module")
 def drawn(draw, tmp_path_factory):
-    """The files of one shift and class by one way, drawn once."""
     return functools.cache(lambda way: draw(tmp_path_factory.mktemp(way), [SHIFT], CLASSES[:1], way=way, settings=SHORT))
 
 

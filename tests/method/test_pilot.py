@@ -1,5 +1,3 @@
-"""The sliders' pilot: what it counts, which eta its rule takes, and that it is read again from its files."""
-
 import dataclasses
 
 import pandas as pd
@@ -22,7 +20,6 @@ DRAWING = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, negative_prompt="", qualit
 
 @pytest.fixture(scope="module")
 def read(pipe, origin, tmp_path_factory):
-    """Reads the pilot of two etas, on one class and two seeds."""
     folder = tmp_path_factory.mktemp("pilot")
     write_timm(folder / "oracle", outputs=len(CLASSES) + len(SHIFTS) + 2)
     shared = {
@@ -83,11 +80,3 @@ def test_sliders_that_others_made_need_no_pilot_and_cannot_have_one(read):
     assert read(recipe="sliders of others", pilot=dataclasses.replace(PILOT, etas={})).empty
     with pytest.raises(ValueError, match=r"base\.recipe: 'sliders of others' is not accepted; accepted: paper, "):
         read(recipe="sliders of others")
-
-
-def test_what_is_stored_is_read_again_unless_the_training_changes(read, monkeypatch):
-    table = read()
-    monkeypatch.setattr(health, "measure_pilot", lambda *_, **__: pytest.fail("measured again"))
-    pd.testing.assert_frame_equal(read(health_seeds=5), table)
-    with pytest.raises(pytest.fail.Exception, match="measured again"):
-        read(iterations=1)

@@ -1,5 +1,3 @@
-"""Slider training by every recipe: what is adapted, what is learned, what it costs, and what a slider's bytes depend on."""
-
 import copy
 import dataclasses
 import functools
@@ -24,8 +22,6 @@ PAIR = ("heavy snow", "sneaker")
 
 @pytest.fixture(scope="module")
 def train(pipe, origin):
-    """Trains with the smallest settings, but for some changes."""
-
     def call(folder, recipe="paper", shifts=SHIFTS, classes=CLASSES, *, origin=origin, **changes):
         given = {"settings": dataclasses.replace(SETTINGS, **changes), "origin": origin, "folder": folder}
         return sliders.make_sliders(pipe, shifts, classes, recipe=recipe, **given)
@@ -40,7 +36,6 @@ def make(train, tmp_path):
 
 @pytest.fixture(scope="module")
 def one(train, tmp_path_factory):
-    """The slider of one pair by each recipe, trained once."""
     return functools.cache(lambda recipe: train(tmp_path_factory.mktemp(recipe), recipe, *([part] for part in PAIR))[PAIR])
 
 
@@ -53,7 +48,6 @@ def contents(paths):
 
 
 def fitted(pipe, recipe=PAPER, *, seed=0, text=None, **changes):
-    """The curve, the trained weights, and how many samples passed the UNet."""
     samples, settings = [], dataclasses.replace(SETTINGS, **changes)
     text = noise(0, 3, 24, 16) if text is None else text
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator().manual_seed(0)) as weights:
@@ -64,7 +58,6 @@ def fitted(pipe, recipe=PAPER, *, seed=0, text=None, **changes):
 
 
 def points(pipe, recipe=PAPER, *, seed=0, text=None, **changes):
-    """The training points of one trajectory."""
     settings, generator = dataclasses.replace(SETTINGS, **changes), torch.Generator().manual_seed(seed)
     text = noise(0, 1, 24, 16) if text is None else text
     prompt = text.expand(settings.batch_size, -1, -1)

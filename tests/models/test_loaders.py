@@ -1,5 +1,3 @@
-"""Every loader of `cns report` against the same battery of broken weights: what does not fit is one line, and nothing loads in part."""
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +38,6 @@ LOADERS: dict[str, tuple[Callable, str, str, list[str]]] = {
 
 @pytest.fixture(scope="module", params=LOADERS)
 def model(request, tmp_path_factory) -> tuple[Path, str, list[str]]:
-    """The file of a model's weights, its name, and its labels."""
     write, file, source, labels = LOADERS[request.param]
     folder = tmp_path_factory.mktemp("loaders") / request.param
     with torch.random.fork_rng():
@@ -54,7 +51,6 @@ def logits(source: str, labels: list[str]) -> torch.Tensor:
 
 
 def faults(tensors: dict[str, torch.Tensor], name: str) -> dict[str, dict[str, torch.Tensor]]:
-    """The tensors with one of them left out, renamed, cut, or broken, and with one more."""
     value = tensors[name]
     found = {"missing": {key: other for key, other in tensors.items() if key != name}, "extra": tensors | {"extra": torch.zeros(2)}}
     found["renamed"] = {key + ".other" * (key == name): other for key, other in tensors.items()}
@@ -65,10 +61,10 @@ def faults(tensors: dict[str, torch.Tensor], name: str) -> dict[str, dict[str, t
     return found
 
 
-def test_tensors_that_are_missing_renamed_broken_or_too_many_are_one_line_wherever_they_are(model):
+def test_tensors_that_are_missing_renamed_broken_or_too_many_are_one_line(model):
     path, source, labels = model
     tensors = load_file(path)
-    names = sorted(tensors) if len(tensors) < 60 else ["conv1.weight", "layer3.1.bn2.running_var", "fc.bias"]
+    names = sorted(tensors)[::3] if len(tensors) < 60 else ["conv1.weight", "layer3.1.bn2.running_var", "fc.bias"]
     try:
         for name in names:
             for fault, changed in faults(tensors, name).items():

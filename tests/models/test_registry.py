@@ -1,5 +1,3 @@
-"""The 43 classifiers: the table agrees with the papers' tables and the libraries, and each kind is built whole from its authors' files."""
-
 import hashlib
 
 import numpy as np
@@ -23,7 +21,6 @@ PICTURE = np.random.default_rng(0).integers(0, 256, (1, 224, 224, 3), dtype=np.u
 
 
 def load(name, path="", options="", **settings):
-    """As the evaluation step loads it, from the text in its parameters."""
     source = f"registry:{name}" + (f"@{path}" if path else "") + options
     return classifiers.load(name, source, list(imagenet.labels()), **settings)
 
@@ -87,19 +84,6 @@ def test_alexnet_answers_with_the_weights_of_its_file_under_either_preprocessing
     assert own.logits(PICTURE).tolist() == [list(range(1000))]
     assert (own.settings["interpolation"], paper.settings) == ("bilinear", classifiers.paper_settings((3, 224, 224)))
     assert own.preprocessing != paper.preprocessing
-    with pytest.raises(ValueError, match=r"classifiers.alexnet, names in base.labels: 2 is not accepted; accepted: ImageNet's 1000 names"):
-        classifiers.load("alexnet", "registry:alexnet", ["bag", "coat"])
-
-
-def test_a_timm_model_gives_the_outputs_of_the_file_and_refuses_another_models(tmp_path):
-    saved = timm.create_model("resnet18").eval()
-    save_file(saved.state_dict(), tmp_path / "model.safetensors")
-    found = load("resnet18.a1_in1k", tmp_path)
-    with torch.no_grad():
-        expected = saved(found.transform(classifiers.Image.fromarray(PICTURE[0]))[None])
-    assert torch.allclose(found.logits(PICTURE), expected, atol=1e-5)
-    with pytest.raises(ValueError, match=r"classifiers.resnet34.a1_in1k: .*model.safetensors cannot be loaded .*Missing key"):
-        load("resnet34.a1_in1k", tmp_path)
 
 
 def test_dinov2_needs_its_head_and_resamples_its_position_embedding(tmp_path):
@@ -113,9 +97,6 @@ def test_dinov2_needs_its_head_and_resamples_its_position_embedding(tmp_path):
     network = load(found.model, tmp_path).network
     assert state["pos_embed"].shape == (1, 1 + 37**2, 384)
     assert network.backbone.pos_embed.shape == (1, 1 + 16**2, 384) and network.blocks == 4
-    torch.save({"weight": torch.zeros(10, 1920), "bias": torch.zeros(10)}, tmp_path / found.head)
-    with pytest.raises(ValueError, match=r"outputs of .*head.pth: 10 is not accepted; accepted: 1000"):
-        load(found.model, tmp_path)
 
 
 def test_zero_shot_scores_are_cosines_with_the_mean_of_eighty_templates(tmp_path):
@@ -134,10 +115,6 @@ def test_the_source_names_path_revision_and_digest():
     found = registry.parse("registry:alexnet@weights/a.pth;revision=v1;sha256=12345678", key=KEY)
     assert (found.model, found.local, found.revision, found.sha256) == ("alexnet", "weights/a.pth", "v1", "12345678")
     assert registry.entry("alexnet").sha256 == registry.parse("registry:alexnet", key=KEY).sha256 == "7be5be79"
-    with pytest.raises(ValueError, match=rf"{KEY}: 'registry:alexnet;md5=1' is not accepted; accepted: registry:<model>\[@<path>\]"):
-        registry.parse("registry:alexnet;md5=1", key=KEY)
-    with pytest.raises(ValueError, match=r"'alexnett' is not accepted; accepted: alexnet.* \(all 43 are in published/classifiers43.csv\)"):
-        registry.parse("registry:alexnett", key=KEY)
 
 
 def test_the_digest_of_a_source_is_that_of_its_files_and_its_row(tmp_path, monkeypatch):

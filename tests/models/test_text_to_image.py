@@ -1,5 +1,3 @@
-"""Pipelines and adapters: loading them whole or not at all, what goes in and out, and that nothing is left behind."""
-
 import json
 import shutil
 
@@ -9,7 +7,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_sliders import CLASSES, SHIFTS, pipeline, random_sliders
 
-from cnslib.core import names
 from cnslib.models import adapters, text_to_image
 from cnslib.models.adapters import slider_path
 
@@ -65,14 +62,6 @@ def test_the_initial_latent_and_the_decoded_images_are_those_of_diffusers(pipe):
         text_to_image.embed(pipe, ["a picture of a sneaker " * 10])
 
 
-def test_a_class_token_becomes_one_id_and_a_missing_one_is_named(pipe, tiny_pipeline_dir, tiny_tokens_dir):
-    assert len(pipe.tokenizer(names.token("ankle boot")).input_ids) == 3
-    origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, ["sneaker", "ankle boot"])
-    assert len({origin.base, *origin.tokens.values()}) == 3
-    with pytest.raises(FileNotFoundError, match="bag"):
-        text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, ["bag"])
-
-
 def noise(seed, *shape):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
@@ -123,7 +112,6 @@ def test_an_unusable_slider_file_is_named(pipe, slider, tmp_path, damage):
 
 
 def test_every_sample_of_a_batch_has_its_own_scale_and_without_its_adapter_the_network_is_the_base_model(pipe, slider):
-    """Beside each other as alone, with peft's one scale for the whole batch."""
     before = output(pipe)
     with adapters.loaded(pipe, slider):
         with adapters.scaled(pipe.unet, [0.5, 2.0]):

@@ -1,5 +1,3 @@
-"""Weights from outside: what is read and what is refused, that nothing in them is run, and that nothing loads in part."""
-
 import argparse
 import os
 import pickle
@@ -51,8 +49,6 @@ def test_a_file_of_anything_but_tensors_by_name_is_refused(tmp_path, held, told)
     torch.save(held, tmp_path / "other.pt")
     with pytest.raises(ValueError, match=rf"other\.pt holds {told}; accepted: tensors by name"):
         weights.read_weights(tmp_path / "other.pt")
-    with pytest.raises(ValueError, match=r"'\.npz' is not accepted; accepted: \.safetensors, \.pt"):
-        weights.read_weights(tmp_path / "weights.npz")
 
 
 @pytest.mark.parametrize("kind", ["zip", "before zip", "safetensors"])
@@ -85,8 +81,6 @@ def test_what_is_missing_unexpected_and_of_another_shape_is_counted_and_shown():
     weights.require_same(found, dict(found), "file", "all")
     with pytest.raises(ValueError, match=r"^file: 1 tensors match, 2 missing \(m, n\), 1 unexpected \(u\), 1 of another shape \(b\); acc"):
         weights.require_same(found, wanted, "file", "all")
-    with pytest.raises(ValueError, match=r"4 missing \(a, b, c\), 0 unexpected, 0 of another shape; accepted: all"):
-        weights.require_same({}, dict.fromkeys("abcd", ()), "file", "all")
 
 
 OPENMMLAB = {
@@ -103,7 +97,6 @@ OPENMMLAB = {
 
 
 def tiny(seed=0, **arguments):
-    """A vision transformer of timm with random weights, for 32-px pictures."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = timm.create_model("vit_tiny_patch16_224", **{**VIT, "num_classes": 5, **arguments}).eval()
@@ -117,13 +110,11 @@ def with_prefix(state, prefix):
 
 
 def openmmlab(state):
-    """The names of OpenMMLab's vision transformer."""
     starts = {name: next(start for start in OPENMMLAB if name.startswith(start)) for name in state}
     return {OPENMMLAB[starts[name]] + name.removeprefix(starts[name]): value for name, value in state.items()}
 
 
 def mocov3(state):
-    """A checkpoint of MoCo v3: encoder, momentum encoder and predictor of a distributed training."""
     others = with_prefix(state, "module.momentum_encoder.") | {"module.predictor.0.weight": torch.ones(2, 2)}
     return {"epoch": 300, "arch": "vit_base", "state_dict": with_prefix(state, "module.base_encoder.") | others, "optimizer": {}}
 
@@ -146,14 +137,7 @@ def test_every_layout_of_a_checkpoint_gives_the_saved_model(tmp_path, layout):
     assert torch.equal(other(image), saved(image))
 
 
-def test_a_partial_checkpoint_and_two_networks_are_refused_and_leave_the_model_as_it_was(tmp_path):
-    changed = {name: value for name, value in tiny().state_dict().items() if not name.startswith("head.")}
-    changed |= {"head.0.weight": torch.ones(1), "norm.weight": torch.ones(3)}
-    torch.save(mocov3(changed), tmp_path / "pretrained.pth")
-    model, before = tiny(seed=1), tiny(seed=1).state_dict()
-    with pytest.raises(ValueError, match=rf"{KEY}: .*17 tensors match, 2 missing .*, 1 unexpected \(head.0.weight\), 1 of another shape"):
-        weights.load(model, tmp_path / "pretrained.pth", key=KEY)
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+def test_a_checkpoint_of_two_networks_is_refused(tmp_path):
     torch.save({"module.a": torch.ones(1), "a": torch.ones(1)}, tmp_path / "two.pth")
     with pytest.raises(ValueError, match=r"two\.pth holds 1 tensors under two names"):
         weights.renamed(weights.read_weights(tmp_path / "two.pth"), tmp_path / "two.pth")
@@ -180,6 +164,3 @@ def test_a_linear_head_sees_class_tokens_and_the_mean_patch_in_the_released_orde
         expected[:, 0::2], expected[:, 1::2] = parts
     assert torch.allclose(found, expected, atol=1e-5)
     assert torch.allclose(logits, head(expected), atol=1e-5)
-    torch.save({"weight": torch.zeros(7, 16 * 3), "bias": torch.zeros(7)}, tmp_path / "head.pth")
-    with pytest.raises(ValueError, match=rf"{KEY}: .*head.pth, shape of the linear head: \(7, 48\) .*; accepted: 32( or 80)? features"):
-        registry.probe(backbone, tmp_path / "head.pth", features=features, key=KEY)

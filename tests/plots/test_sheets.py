@@ -36,13 +36,6 @@ def test_each_row_shows_its_own_trajectory(tmp_path, own):
             assert np.array_equal(shown, picture(shift if scale else start, name, seed, scale))
 
 
-def test_without_pictures_the_figure_says_so(tmp_path):
-    assert sheets.pictures(tmp_path, WANTED, SCALES) is None
-    figure = sheets.classified(None, WANTED.assign(model="vit"), pd.DataFrame(), SCALES)
-    assert [text.get_text() for text in figure.axes[0].texts] == [sheets.ABSENT]
-    plt.close(figure)
-
-
 @pytest.mark.parametrize("across", [1, 2])
 def test_below_each_image_stands_its_prediction_and_the_frame_says_whether_it_is_right(tmp_path, across):
     write(tmp_path, own=False)

@@ -4,10 +4,11 @@ import pytest
 import scipy.stats
 import xarray as xr
 from tiny_answers import HAND, SETTINGS, errors, estimates, falling, predictions, random_predictions
+from tiny_settings import resampled
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
+from cnslib.core.settings.method import OBJECTS, OTHER, SAME
 from cnslib.stats import accuracy, bootstrap
 
 
@@ -205,7 +206,7 @@ def test_held_out_pictures_are_drawn_one_by_one_within_their_class_whatever_thei
     tables.write(table.assign(**more), tmp_path / "heldout" / "a.parquet", tables.predictions)
     widths = {}
     for target in (SAME, OBJECTS, OTHER):
-        row = accuracies(accuracy.held_out(tmp_path, settings=Bootstrap(4000, 0.95, 3, target))).iloc[0]
+        row = accuracies(accuracy.held_out(tmp_path, settings=resampled(4000, target, seed=3))).iloc[0]
         widths[target] = row["high"] - row["low"]
     deviation = np.sqrt(60 / 59 * 0.25 / 120)
     assert widths[SAME] == widths[OBJECTS] == pytest.approx(2 * scipy.stats.t.ppf(0.975, 118) * deviation, rel=0.06)
@@ -214,7 +215,7 @@ def test_held_out_pictures_are_drawn_one_by_one_within_their_class_whatever_thei
 
 def test_published_accuracies_vary_as_many_independent_images_do(tmp_path):
     pd.DataFrame({"model": ["b", "a"], "accuracy": [0.8, 0.5], "n": 10000}).to_csv(tmp_path / "heldout.csv", index=False)
-    found = accuracy.held_out(tmp_path, settings=Bootstrap(2000, 0.95, 3, SAME))
+    found = accuracy.held_out(tmp_path, settings=resampled(2000, seed=3))
     assert found.sel(resample=0, shift=accuracy.ALL, scale=0).to_series().to_dict() == pytest.approx({"a": 0.5, "b": 0.2})
     assert found[1:, -1, :, 0].to_numpy().std(0) == pytest.approx([0.005, 0.004], rel=0.1)  # sqrt(p (1 - p) / n)
     table = accuracies(found).query("shift == 'catalog'").set_index("model")

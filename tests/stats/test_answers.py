@@ -1,5 +1,3 @@
-"""Answers: counts by hand, statsmodels' Wilson interval, and a difference that is the difference of the two shares."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,7 +35,6 @@ def test_what_is_left_of_the_margin_before_an_answer_flips_late():
 
 
 def shown(*levels):
-    """Pictures of 2 x 2 equal pixels."""
     return np.repeat(np.array(levels, np.uint8), 4).reshape(-1, 2, 2)
 
 

@@ -1,5 +1,3 @@
-"""The axes: measures by hand, the guard of rCE, parameters, figures in the axis' order."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +15,6 @@ def drops_of(errors: xr.DataArray) -> pd.DataFrame:
 
 
 def measured(values: np.ndarray) -> xr.DataArray:
-    """A measure [resample, model]."""
     return xr.DataArray(values, {"confidence": 0.95}, ["resample", "model"])
 
 

@@ -1,5 +1,3 @@
-"""Resamples, intervals and verdicts: scipy, numpy and statsmodels on the same numbers."""
-
 import itertools
 import warnings
 
@@ -11,8 +9,9 @@ import statsmodels.api as sm
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from tiny_answers import SETTINGS
+from tiny_settings import resampled
 
-from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
+from cnslib.core.settings.method import OBJECTS, OTHER, SAME
 from cnslib.stats import bootstrap
 from cnslib.studies.directions import measures
 from cnslib.studies.scenarios import segmentation
@@ -43,7 +42,7 @@ def test_the_width_of_a_clustered_share_is_that_of_regression_with_cluster_robus
     clusters = np.repeat(np.arange(400), rng.integers(1, 9, 400))
     hits = rng.random(len(clusters)) < rng.beta(0.8, 0.4, 400)[clusters]
     rows = pd.DataFrame({"class": "bag", "seed": clusters})
-    share = bootstrap.rate(hits, rows, settings=Bootstrap(resamples=10_000, confidence=0.95, seed=3, target="same classes"))
+    share = bootstrap.rate(hits, rows, settings=resampled(10_000, seed=3))
     regression = sm.OLS(hits.astype(float), np.ones(len(hits))).fit(cov_type="cluster", cov_kwds={"groups": clusters})
     assert share["estimate"] == pytest.approx(regression.params[0])
     assert (share["high"] - share["low"]) / (2 * scipy.stats.norm.ppf(0.975)) == pytest.approx(regression.bse[0], rel=0.05)
@@ -58,7 +57,6 @@ def test_an_independent_mean_has_scipys_t_interval_and_a_single_value_none():
 
 
 def crossed(classes: int = 3, seeds: int = 5) -> pd.DataFrame:
-    """Every class with the same seeds, under two shifts."""
     rows = itertools.product(["fog", "snow"], [f"class {i}" for i in range(classes)], range(seeds))
     return pd.DataFrame(rows, columns=["shift", "class", "seed"])
 
@@ -97,11 +95,10 @@ def test_classes_with_a_single_object_are_drawn_together_and_the_others_apart():
 
 
 def test_means_over_objects_have_the_width_of_the_stratified_formula():
-    """The variance of a mean over strata is the sum of the squared shares times the variances of their means."""
     rng = np.random.default_rng(8)
     rows = pd.DataFrame({"class": np.repeat([f"class {i}" for i in range(10)], 24), "seed": np.tile(range(24), 10)})
     values = pd.Series(rng.normal(size=240)) + 5 * rows["class"].str[-1].astype(int)
-    found = bootstrap.mean(values, rows, settings=Bootstrap(10_000, 0.95, 2, OBJECTS))
+    found = bootstrap.mean(values, rows, settings=resampled(10_000, OBJECTS, seed=2))
     deviation = np.sqrt(values.groupby(rows["class"]).var().sum() / 24) / 10
     assert found["high"] - found["low"] == pytest.approx(2 * scipy.stats.t.ppf(0.975, 230) * deviation, rel=0.06)
 
@@ -110,7 +107,7 @@ def test_means_over_objects_have_the_width_of_the_stratified_formula():
 def test_a_mean_of_independent_units_has_the_width_of_the_t_interval(units):
     values = np.random.default_rng(units).normal(size=units)
     rows = pd.DataFrame({"class": "bag", "seed": range(units)})
-    found = bootstrap.mean(pd.Series(values), rows, settings=Bootstrap(20_000, 0.95, 2, SAME))
+    found = bootstrap.mean(pd.Series(values), rows, settings=resampled(20_000, seed=2))
     t = bootstrap.independent_mean(values, confidence=0.95)
     assert found["high"] - found["low"] == pytest.approx(t["high"] - t["low"], rel=0.06)
 
@@ -164,7 +161,7 @@ def test_a_reflected_interval_turns_the_percentiles_round_at_the_sample_and_stay
 def test_a_difference_of_a_single_unit_tells_no_side():
     """One seed of eight differs, in every resample to the same side; with six of them a sign test tells the side."""
     rows = pd.DataFrame({"class": "bag", "seed": range(8)})
-    settings = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
+    settings = resampled(200)
     one, six = (pd.Series([-0.1] * count + [0.0] * (8 - count)) for count in (1, 6))
     assert bootstrap.mean(one, rows, settings=settings)["high"] < 0 == measures.difference(one, rows, settings=settings)["high"]
     assert measures.difference(-one, rows, settings=settings)["low"] == 0
@@ -187,7 +184,7 @@ def test_how_many_units_differ_to_which_side_is_counted_in_each_column():
 
 def test_a_rate_of_cases_that_are_all_alike_has_wilsons_interval():
     rows = pd.DataFrame({"class": "bag", "seed": [1, 1, 2, 2, 3, 3]})
-    settings = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
+    settings = resampled(200)
     none = bootstrap.rate(pd.Series(np.zeros(6)), rows, settings=settings)
     assert none == bootstrap.counted(0, 3, confidence=0.95) | {"n": 6}
     assert (none["low"], none["high"]) == pytest.approx(proportion_confint(0, 3, method="wilson"))
@@ -221,7 +218,7 @@ def both(luck: float, spread: float) -> list[np.ndarray]:
 
 def test_degrees_of_freedom_are_units_less_strata():
     rows = pd.DataFrame({"class": list("aaabbbcccc"), "seed": [0, 1, 2, 0, 1, 2, 0, 1, 2, 3]})
-    found = {target: segmentation.freedom_of(rows, settings=Bootstrap(9, 0.95, 1, target)) for target in (SAME, OBJECTS, OTHER)}
+    found = {target: segmentation.freedom_of(rows, settings=resampled(9, target)) for target in (SAME, OBJECTS, OTHER)}
     assert found == {SAME: 4 - 1, OBJECTS: 10 - 3, OTHER: 3 - 1}
 
 

@@ -6,12 +6,12 @@ from collections import defaultdict
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_settings import resampled
 
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, failure
 
-FEW = Bootstrap(2, 0.95, 1, "same classes")  # estimates do not depend on the resamples
+FEW = resampled(2)  # estimates do not depend on the resamples
 QUICK, TABLES = 20, 60
 
 

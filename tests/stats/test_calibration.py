@@ -1,5 +1,3 @@
-"""Severity calibration: maps and their inverse by hand, scikit-learn's isotonic regression, scipy's correlations on repeated rows."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,11 +5,11 @@ import scipy.stats
 import xarray as xr
 from sklearn.isotonic import IsotonicRegression
 from tiny_answers import SCALES, predictions
+from tiny_settings import resampled
 
-from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, bootstrap, calibration
 
-SETTINGS = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
+SETTINGS = resampled(200)
 SIX = np.arange(6) / 2
 
 
@@ -28,7 +26,6 @@ def table_of(rows: dict[str, list[list[float]]], scales=SCALES, ruler: str = "or
 
 
 def random_table(seed: int, *, trajectories: int = 20, scales=SIX) -> pd.DataFrame:
-    """Two shifts whose readings rise on the whole, with noise."""
     rng, line = np.random.default_rng(seed), np.asarray(scales) * 0.1
     return table_of({shift: (line + rng.normal(0, 0.2, (trajectories, len(line)))).tolist() for shift in ("fog", "snow")}, scales)
 
@@ -42,7 +39,6 @@ def maps_of(table: pd.DataFrame, rulers: tuple[str, ...] = ("oracle",)) -> xr.Da
 
 
 def errors_of(words: dict[str, dict[str, list[str]]]) -> xr.DataArray:
-    """Errors of answers by shift and model, a dot for a right one."""
     answers = pd.concat([predictions(own, shift) for shift, own in words.items()])
     return accuracy.by_shift(accuracy.wrong_predictions(answers), SETTINGS)
 

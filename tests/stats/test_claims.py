@@ -4,10 +4,10 @@ import pytest
 import statsmodels.api as sm
 import xarray as xr
 from tiny_answers import SCALES, predictions
+from tiny_settings import resampled
 
 from cnslib.core import paths
 from cnslib.core.settings import read
-from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import AXES, Axes
 from cnslib.stats import accuracy, claims, failure, verdicts
 from cnslib.stats.axes import roles
@@ -28,7 +28,7 @@ def evidence(words: dict | None = None, *, plain: dict | None = None, **shifts: 
     named = {"snow": "heavy snow", "fog": "heavy fog", "painting": "painting style"}
     found = outcomes({named[shift]: own for shift, own in ({"snow": words} if words else shifts).items()})
     models = found["model"].to_numpy().tolist()
-    settings = Axes(Bootstrap(300, 0.95, 1, "same classes"), dict.fromkeys(AXES, models), models[0], 0.05)
+    settings = Axes(resampled(300), dict.fromkeys(AXES, models), models[0], 0.05)
     heldout = outcomes({"none": plain or {name: ["."] * 30 + ["x"] * 10 for name in models}}, [0.0])
     shares = (accuracy.by_shift(own, settings.bootstrap) for own in (found, failure.first_failures(found), heldout))
     return Evidence(*shares, {name: 1000 * 2**place for place, name in enumerate(models)}, settings)

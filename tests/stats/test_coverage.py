@@ -16,6 +16,7 @@ import xarray as xr
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 from tiny_benchmark import CLASS, CLASSES, OWN_CLASS, POINTS, SCALES, SHIFTS, WEIGHTS, World, answers, covers, truth, world
+from tiny_settings import resampled
 
 from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
 from cnslib.method import filtering
@@ -25,7 +26,7 @@ from cnslib.studies.scenarios import claims as scenarios
 from cnslib.studies.scenarios import segmentation
 
 WORLDS, DATA_SETS, SEEDS, MODELS = 3, 24, 40, 23
-SETTINGS = Bootstrap(200, 0.95, 1, SAME)
+SETTINGS = resampled(200)
 FEW, MANY = "shift 00", f"shift {SHIFTS - 1:02d}"  # the shifts with the fewest and with the most trajectories
 AXIS = [f"m{i:02d}" for i in range(7)]
 PARAMETERS = {name: 10**6 * 2**place for place, name in enumerate(AXIS)}  # numbers of weights, each twice the one before
@@ -42,7 +43,6 @@ def exact(values: np.ndarray, like: xr.DataArray) -> xr.DataArray:
 
 
 def only(table: pd.DataFrame, **chosen: object) -> dict:
-    """Estimate and interval of the one row with these values."""
     (row,) = np.flatnonzero(np.logical_and.reduce([table[key].to_numpy() == value for key, value in chosen.items()]))
     return {name: table[name].to_numpy()[row] for name in ("estimate", "low", "high")}
 
@@ -60,7 +60,6 @@ def for_other_classes(errors: xr.DataArray) -> dict[str, dict]:
 
 
 def numbers(errors: xr.DataArray, failures: xr.DataArray) -> dict[str, dict]:
-    """One number of every kind."""
     whole = for_other_classes(errors)
     errors, failures = (rates.sel(shift=[FEW, MANY, ALL]) for rates in (errors, failures))
     shares, average = failure.definitions(failures, errors), accuracy.drop(errors).mean("scale")[:, -1]
@@ -76,7 +75,6 @@ def numbers(errors: xr.DataArray, failures: xr.DataArray) -> dict[str, dict]:
 
 
 def of_lines(points: xr.Dataset) -> dict[str, dict]:
-    """The numbers of lines through accuracies."""
     end, sizes = points.sel(scale=SCALES[-1:]), size.sized(points, PARAMETERS, {"axis": AXIS})
     return {
         "slope": only(line.slopes(end), shift=ALL),
@@ -91,7 +89,6 @@ def of_lines(points: xr.Dataset) -> dict[str, dict]:
 
 
 def held(found: dict[str, dict], true: dict[str, dict]) -> dict[str, bool]:
-    """Which intervals hold the truth, up to rounding."""
     return {name: own["low"] - 1e-9 <= true[name]["estimate"] <= own["high"] + 1e-9 for name, own in found.items()}
 
 
@@ -115,7 +112,6 @@ def abrupt(found: xr.DataArray, true: np.ndarray, *, settings: Bootstrap) -> boo
 
 
 def other_classes(rng: np.random.Generator, given: World) -> World:
-    """The same models and shifts with classes drawn anew."""
     return replace(given, classes=rng.normal(0, CLASS, CLASSES), own=rng.normal(0, OWN_CLASS, (CLASSES, MODELS)))
 
 
@@ -149,7 +145,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say(target):
 
 
 def keys(objects: int) -> pd.DataFrame:
-    """So many objects, or seeds, of each class."""
     return pd.DataFrame({"class": np.repeat([f"{i}" for i in range(CLASSES)], objects), "seed": np.tile(range(objects), CLASSES)})
 
 
@@ -163,7 +158,7 @@ def test_a_difference_of_two_networks_is_covered_for_other_objects_and_other_tra
 
     A network has a taste for single objects, and so has a training. The truth is the distance of the networks, 0.3.
     """
-    settings, rows, level, hits = Bootstrap(500, 0.95, 1, OBJECTS), keys(6), np.linspace(-0.2, 0.2, CLASSES).repeat(6), []
+    settings, rows, level, hits = resampled(500, OBJECTS), keys(6), np.linspace(-0.2, 0.2, CLASSES).repeat(6), []
     weights, units = bootstrap.resampling_weights(rows, settings=settings)
     given = (len(rows), segmentation.freedom_of(rows, settings=settings), settings.confidence)
     for number in range(100):
@@ -187,7 +182,7 @@ def test_a_mean_is_covered_for_every_target_on_data_of_its_kind(target):
         level = rng.normal(0, 0.7, CLASSES) if target == OTHER else own
         shared = 0 if target == OBJECTS else rng.normal(0, 0.5, 40)[seed]
         values = 1 + level[label] + shared + rng.normal(0, 1, (CLASSES, 40))[label, seed] + rng.normal(0, 1, len(rows))
-        hits.append(inside(bootstrap.mean(pd.Series(values), rows, settings=Bootstrap(200, 0.95, number, target)), 1.0))
+        hits.append(inside(bootstrap.mean(pd.Series(values), rows, settings=resampled(200, target, seed=number)), 1.0))
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 
@@ -204,12 +199,11 @@ def test_the_largest_step_of_a_slider_is_covered_where_steps_are_equal_too(kind)
         steeper = rng.normal(0, 0.2, 40)[rows["seed"]] + rng.normal(0, 0.5, len(rows))
         asked = read * (1 + steeper[:, None]) + rng.normal(0, 0.1, (len(rows), len(read)))
         seen = rows.loc[rows.index.repeat(len(read))].assign(scale=np.tile(SCALES, len(rows)), asked=asked.ravel())
-        hits.append(inside(gates.largest_step(seen, "asked", settings=Bootstrap(200, 0.95, number, SAME)), np.diff(read).max()))
+        hits.append(inside(gates.largest_step(seen, "asked", settings=resampled(200, seed=number)), np.diff(read).max()))
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 
 def accuracies(rng: np.random.Generator, logit: np.ndarray, hard: np.ndarray, settings: Bootstrap) -> xr.DataArray:
-    """Accuracies of one experiment on objects that are so hard, each under all scenarios."""
     right = (rng.random((len(hard), *logit.shape)) < expit(logit - hard[:, None, None])).astype(float)
     weights, units = bootstrap.resampling_weights(keys(len(hard) // CLASSES), settings=settings)
     samples = np.einsum("ro,oms->rms", weights[:, units], right) / weights[:, units].sum(1)[:, None, None]
@@ -221,7 +215,7 @@ def test_the_robustness_score_is_covered_though_noise_enlarges_its_variances():
     """Eight objects of each of eight classes, seven scenarios beside the originals. The truth by quadrature over the objects."""
     hits = []
     for number in range(30):
-        rng, settings = np.random.default_rng([23, number]), Bootstrap(200, 0.95, number, OBJECTS)
+        rng, settings = np.random.default_rng([23, number]), resampled(200, OBJECTS, seed=number)
         level, lost = rng.normal(0, 0.7, CLASSES), np.abs(rng.normal(0.6, 0.5, (3, 8)))
         lost[:, -1] = 0  # originals
         logits = [rng.normal(1.5, 0.5, (3, 1)) - part * lost for part in (1.0, 0.5)]
@@ -251,12 +245,10 @@ COUNTED = {"order of the classifiers", "order of the shifts"}  # a whole number 
 
 
 def under_four(found: xr.DataArray) -> xr.DataArray:
-    """The trajectories under the four shifts."""
     return found[found["shift"].isin(NAMES)]
 
 
 def readings(rng: np.random.Generator, rows: pd.DataFrame) -> xr.DataArray:
-    """What the nominal ruler and one with noise read along the trajectories."""
     label, seed, shift = rows["class"].astype(int).to_numpy(), rows["seed"].to_numpy(), rows["shift"].map(NAMES.index).to_numpy()
     steeper = rng.normal(0, 0.2, 40)[seed] + rng.normal(0, 0.5, (CLASSES, 40))[label, seed] + np.linspace(-0.3, 0.3, CLASSES)[label]
     level = rng.normal(0, 0.05, (CLASSES, 40))[label, seed]
@@ -277,7 +269,6 @@ def harder(drops: np.ndarray, axis: np.ndarray) -> np.ndarray:
 
 
 def endless(given: World) -> dict[str, np.ndarray]:
-    """What endless seeds would show, kind by kind, in the order of the library's tables."""
     error, axes = truth(given)[0][PLACES], {"nominal": np.tile(SCALES, (4, 1)), "oracle": BENT}
     area = {n: (np.trapezoid(1 - error, own[:, None], axis=-1) / np.ptp(own, axis=1)[:, None]).mean(0) for n, own in axes.items()}
     hard = {name: harder(error - error[..., :1], own) for name, own in axes.items()}
@@ -292,8 +283,7 @@ def endless(given: World) -> dict[str, np.ndarray]:
 
 
 def of_maps(number: int) -> dict[str, float]:
-    """The share of one data set's intervals that hold the truth, by kind of number."""
-    rng, settings = np.random.default_rng([17, number]), Bootstrap(200, 0.95, number, SAME)
+    rng, settings = np.random.default_rng([17, number]), resampled(200, seed=number)
     given = world(rng, models=7)
     found = under_four(answers(rng, given, seeds=40))
     means = accuracy.by_shift(readings(rng, accuracy.trajectories(found)), settings)
@@ -333,8 +323,7 @@ def images(rng: np.random.Generator, *, seeds: int) -> pd.DataFrame:
 
 
 def of_images(number: int) -> dict[str, dict]:
-    """Every number of one data set with its interval, as the library publishes it."""
-    rng, settings = np.random.default_rng([5, number]), Bootstrap(100, 0.95, number, SAME)
+    rng, settings = np.random.default_rng([5, number]), resampled(100, seed=number)
     rows = images(rng, seeds=40)
     found = calibration.readings(rows, ["reading"])
     return {

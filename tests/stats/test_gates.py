@@ -1,19 +1,16 @@
-"""Gates: what each counts, which group is the worst, and on which side of its bound a number holds."""
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
 import xarray as xr
+from tiny_settings import resampled
 
-from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import gates
 
-SETTINGS = Bootstrap(200, 0.95, 1, "same classes")
+SETTINGS = resampled(200)
 
 
 def trajectory(values, *, shift="heavy snow", seed=1, name="bag"):
-    """The readings of one trajectory at scales 0, 0.5, 1, ..."""
     scales = [number / 2 for number in range(len(values))]
     return pd.DataFrame({"shift": shift, "class": name, "seed": seed, "scale": scales, "asked": values})
 

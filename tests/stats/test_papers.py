@@ -1,5 +1,3 @@
-"""Published curves: numbers by hand, and our side on the classifiers that both have."""
-
 import pandas as pd
 import pytest
 import xarray as xr
@@ -11,7 +9,6 @@ PUBLISHED = pd.DataFrame({0.0: [0.9, 0.8, 0.7, 0.6], 0.5: [0.8] * 4, 1.0: [0.6, 
 
 
 def errors(models: dict[str, list[float]]) -> xr.DataArray:
-    """Errors under snow and fog; under fog every model keeps the accuracy of its first scale."""
     words = {name: falling(own, 20) for name, own in models.items()}
     still = {name: falling(own[:1] * 3, 20) for name, own in models.items()}
     table = pd.concat([predictions(words), predictions(still, "heavy fog")])

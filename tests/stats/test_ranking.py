@@ -1,17 +1,15 @@
-"""Rankings on paired resamples: counts by hand, scipy's Kendall tau, an exact McNemar test."""
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
 import statsmodels.api as sm
 from tiny_answers import HAND, SCALES, errors, estimates, predictions, random_predictions
+from tiny_settings import resampled
 
-from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, ranking
 from cnslib.studies import corruptions
 
-MANY = Bootstrap(resamples=8000, confidence=0.95, seed=1, target="same classes")
+MANY = resampled(8000)
 
 
 def test_ranks_of_three_trajectories_by_hand():
@@ -76,7 +74,6 @@ def test_agreement_is_the_kendall_tau_of_scipy():
 
 
 def noisy(seed, items=9, resamples=40, noise=0.03):
-    """Two sides of the same items that hang together, and resamples of them."""
     rng = np.random.default_rng(seed)
     first = rng.normal(0.5, 0.1, items)
     sample = np.stack([first, 0.7 * first + rng.normal(0, 0.05, items)], -1)
@@ -84,7 +81,6 @@ def noisy(seed, items=9, resamples=40, noise=0.03):
 
 
 def test_shrunk_values_spread_as_the_truth_does_and_their_resamples_stay_where_they_lie():
-    """The covariance of the sample less the mean covariance of the deviations, both numpy's; the means do not move."""
     values = noisy(1, noise=0.01)
     found = ranking.shrunk(values)
     added = np.mean([np.cov(own.T) for own in values[1:] - values[0]], axis=0)

@@ -1,5 +1,3 @@
-"""Verdicts: every outcome of every rule, and what a table looks like."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,7 +116,6 @@ def test_a_text_that_is_no_claim_is_named(published):
     ],
 )
 def test_what_is_undecided_comes_with_the_smallest_effect_that_could_have_been_seen(published, given, bounds, smallest):
-    """An estimate so far from the null, with the same interval about it, is decided; a nearer one is not."""
     low, high = bounds
     ours = pd.DataFrame({"estimate": [(low + high) / 2], "low": low, "high": high})
     row = verdicts.beside(ours, published, **given).iloc[0]

@@ -1,5 +1,3 @@
-"""Bisection: thresholds known without the code; images drawn once, shared, resumed after a kill, the same bytes whoever needs them."""
-
 import dataclasses
 from pathlib import Path
 
@@ -8,54 +6,28 @@ import pandas as pd
 import pytest
 import torch
 from golden_units import difference
-from tiny_sliders import pipeline
+from tiny_settings import resampled
+from tiny_sliders import random_sliders
 
 from cnslib.core import recipes, tables
-from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.core.settings.method import Generation
 from cnslib.core.settings.sections import Bisection
 from cnslib.method import generation
-from cnslib.method.sliders import slider_path
-from cnslib.models import adapters, classifiers, text_to_image
+from cnslib.models import classifiers
 from cnslib.studies import bisection, shared
 
-DRAWING = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0, side=0)
+DRAWING = Generation(4, 3.0, [0.0, 1.0], [3.0], 0.75, "", 0, 0)
 KEYS = [("heavy snow", "ankle boot", 1), ("heavy snow", "sneaker", 1), ("heavy snow", "sneaker", 2)]
 LABELS = ["sneaker", "ankle boot"]
 GRID = [0.0, 0.5, 1.0]
-SETTINGS = Bisection(
-    bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1, target="same classes"),
-    seed=1,
-    shifts=["heavy snow"],
-    classes=LABELS,
-    seeds=2,
-    classifiers=["bright", "dark"],
-    resolution=1 / 8,
-    scans=1,
-    scan_step=1 / 4,
-)
+CHOSEN = {"shifts": ["heavy snow"], "classes": LABELS, "seeds": 2, "classifiers": ["bright", "dark"]}
+SETTINGS = Bisection(bootstrap=resampled(10), seed=1, resolution=1 / 8, scans=1, scan_step=1 / 4, **CHOSEN)
 pytestmark = pytest.mark.usefixtures("in_place")
 
 
 @pytest.fixture(scope="module")
-def pipe(tiny_pipeline_dir, tiny_tokens_dir):
-    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, LABELS)
-
-
-@pytest.fixture(scope="module")
 def sliders(pipe, tmp_path_factory) -> Path:
-    """Random sliders, strong enough to change every image."""
-    folder = tmp_path_factory.mktemp("sliders")
-    for number, name in enumerate(LABELS):
-        write_slider(pipe, slider_path(folder, "heavy snow", name), number)
-    return folder
-
-
-def write_slider(pipe, path: Path, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as weights:
-        for weight in weights:
-            weight.data.copy_(0.3 * torch.randn(weight.shape, generator=generator))
-        adapters.save(pipe, path, {})
+    return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), ["heavy snow"], LABELS)
 
 
 def judge(name: str, sign: float, folder: Path) -> classifiers.Classifier:
@@ -74,13 +46,11 @@ def judge(name: str, sign: float, folder: Path) -> classifiers.Classifier:
 
 
 @pytest.fixture(scope="module")
-def studio(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
-    """Makes a studio whose sampler counts the pictures that it draws."""
+def studio(pipe, origin, sliders, tmp_path_factory):
     judges = tmp_path_factory.mktemp("judges")
 
     def make(folder, names=("bright", "dark"), *, sliders=sliders, settings=DRAWING):
         sampler = Counting(pipe, settings=settings)
-        origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, LABELS)
         asked = [judge(name, {"bright": 1.0, "dark": -1.0, "dim": -0.5}[name], judges) for name in names]
         return bisection.Studio(sampler, origin, sliders, asked, folder)
 
@@ -89,14 +59,11 @@ def studio(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(studio, tmp_path_factory):
-    """A finished run of two classifiers: its studio, points and answers. Read only."""
     own = studio(tmp_path_factory.mktemp("undisturbed"))
     return own, *run(own)
 
 
 class Counting(generation.Sampler):
-    """The sampler with a list of what it drew, which can be told to fail."""
-
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.drawn, self.limit = [], np.inf
@@ -121,7 +88,6 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def places(path: Path) -> list[tuple[str, int, float]]:
-    """Class, seed and scale of the pictures of a table."""
     return list(tables.read(path, tables.images)[["class", "seed", "scale"]].itertuples(index=False, name=None))
 
 

@@ -1,24 +1,21 @@
-"""Rulers: they lie beside each other on the generated images; rendered scenes begin at severity 0."""
-
 import numpy as np
 import pytest
 import torch
 from golden_units import difference
 from tiny_alignment import random_judges
+from tiny_settings import resampled
 
 from cnslib.core import recipes
-from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Calibration
 from cnslib.method import filtering
 from cnslib.studies import calibration, pools
 from cnslib.world import scenes
 
-SETTINGS = Calibration(bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"), seed=1, scenes=2, severities=4)
+SETTINGS = Calibration(bootstrap=resampled(100), seed=1, scenes=2, severities=4)
 
 
 @pytest.fixture(scope="module")
 def pool() -> scenes.Garments:
-    """Three sneakers and three bags that are random squares."""
     grey = torch.zeros(6, 28, 28)
     grey[:, 6:22, 6:22] = 0.3 + 0.1 * torch.arange(6).float().view(-1, 1, 1)
     return scenes.Garments(grey, np.array([scenes.CLASSES.index("sneaker"), scenes.CLASSES.index("bag")] * 3))

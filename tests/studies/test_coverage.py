@@ -1,8 +1,3 @@
-"""Intervals that only one study publishes, simulated: how often do they hold what endless data would show?
-
-Trajectories and their truth are those of `stats/test_coverage.py`; objects, readings and features are made here.
-"""
-
 import numpy as np
 import pandas as pd
 from tiny_benchmark import covers

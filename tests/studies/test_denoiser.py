@@ -1,5 +1,3 @@
-"""Diffusion classifier: exact denoisers are right, errors match a hand computation, stages change nothing, differences by hand."""
-
 import json
 
 import numpy as np
@@ -60,7 +58,6 @@ def test_timesteps_are_the_middles_of_equal_parts_and_earlier_stages_a_part_of_t
 
 
 def test_a_dropped_class_is_not_evaluated_again_and_each_loss_drops_for_itself():
-    """By hand: after the places 1 and 3, class 2 is last by the first loss and class 0 by the second."""
     first = np.array([[9, 1, 0], [1, 2, 3], [9, 1, 0], [1, 2, 3]], float)
     for second, rest in ((first[:, ::-1], [0, 1, 2]), (first, [0, 1])):
         evaluated = []
@@ -72,11 +69,6 @@ def test_a_dropped_class_is_not_evaluated_again_and_each_loss_drops_for_itself()
         denoiser.eliminate(evaluate, 3, SETTINGS)
         assert evaluated == [(1, [0, 1, 2]), (3, [0, 1, 2]), (0, rest), (2, rest)]
     assert denoiser.logits(first, SETTINGS, size=2) == pytest.approx([2 * (1.5 - 5), 0, 2 * (2 - 3)])
-
-
-def test_another_kind_of_prediction_is_refused():
-    with pytest.raises(ValueError, match="prediction_type: 'sample' is not accepted; accepted: v_prediction, epsilon"):
-        denoiser.judged(exact("sample"), picture(1), "bag", 1, settings=SETTINGS)
 
 
 def test_the_tiny_unit_is_the_golden_one(tiny):

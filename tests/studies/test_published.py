@@ -1,5 +1,3 @@
-"""The ledger's values follow from the published tables, and these functions agree with counts by hand."""
-
 import numpy as np
 import pandas as pd
 import pytest

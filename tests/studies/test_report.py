@@ -1,5 +1,3 @@
-"""The report of one's own classifier: any kind of model, the same numbers as the benchmark's, clear errors."""
-
 import dataclasses
 import functools
 import itertools
@@ -9,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tiny_settings import resampled
 from torch import nn
 from torchvision.transforms import v2
 
 from cnslib.core import paths, tables
 from cnslib.core.settings import read
-from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Accuracy
 from cnslib.data import answers, archives, imagenet, official
 from cnslib.method import evaluation
@@ -27,13 +25,11 @@ LABELS = ["bag", "sneaker", "coat"]
 SHIFTS = ["heavy snow", "cartoon style"]
 SCALES = [0.0, 1.0, 2.0]
 SEEDS = [1, 2, 3, 4, 5, 6]
-SETTINGS = Accuracy(reference="reference", bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes"))
+SETTINGS = Accuracy(reference="reference", bootstrap=resampled(200))
 TRANSFORM = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
 
 
 class Brightness(nn.Module):
-    """Says "bag" to pictures brighter than a threshold, else "sneaker": an answer that one sees."""
-
     def __init__(self, threshold: float):
         super().__init__()
         self.threshold = nn.Parameter(torch.tensor(threshold))
@@ -110,7 +106,6 @@ def test_a_place_is_one_more_than_the_number_of_better_ones(better, places):
 
 
 def test_with_a_single_seed_nothing_is_certain(benchmark):
-    """All differences are those of one unit: no interval, no p value, nobody surely better."""
     kept = benchmark.kept[benchmark.kept["seed"] == 1]
     alone = dataclasses.replace(benchmark, kept=kept, answers=benchmark.answers[benchmark.answers["seed"] == 1])
     own = alone.answers[alone.answers["model"] == "perfect"].assign(model="mine")
@@ -163,8 +158,6 @@ def folder(benchmark, tmp_path_factory):
 
 
 def mine() -> Brightness:
-    """The same answers with one output for each label of the mini world."""
-
     class Wide(Brightness):
         def forward(self, pixels):
             few = super().forward(pixels)
@@ -185,7 +178,6 @@ def test_an_exported_folder_gives_the_numbers_of_the_benchmark_itself(folder, fo
 
 
 def named(folder, *names: str) -> archives.Archive:
-    """An archive with one image in each class folder."""
     return archives.Archive(folder, [f"heavy_snow/{name}/seed_0001_scale_0000.jpg" for name in names], lambda name: b"")
 
 

@@ -1,5 +1,3 @@
-"""Fine-tuning with generated images: what a batch holds, what is paired, and gains that are known by hand."""
-
 import dataclasses
 
 import numpy as np
@@ -11,10 +9,10 @@ import torch
 from golden_units import difference
 from PIL import Image
 from tiny_garments import VIT, garments
+from tiny_settings import RESAMPLED
 
 from cnslib.core import recipes
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Synthetic
 from cnslib.data import imagenet
 from cnslib.models import encoders
@@ -23,31 +21,17 @@ from cnslib.studies.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, Evalu
 from cnslib.world import scenes, zoo
 
 LABELS = list(scenes.CLASSES)
-SETTINGS = Synthetic(
-    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"),
-    seed=1,
-    tests={},
-    network="",
-    share=0.5,
-    runs=2,
-    steps=2,
-    batch_size=8,
-    learning_rate=1e-3,
-    average=0.5,
-    style_images=1,
-    lowest=0.35,
-)
+LEARNING = {"runs": 2, "steps": 2, "batch_size": 8, "learning_rate": 1e-3, "average": 0.5, "style_images": 1, "lowest": 0.35}
+SETTINGS = Synthetic(bootstrap=RESAMPLED, seed=1, tests={}, network="", share=0.5, **LEARNING)
 
 
 def many(_folder=None, _pool=None, _classes=None) -> scenes.Garments:
-    """Ten copies of the synthetic garments."""
     few = garments()
     return scenes.Garments(few.grey.repeat(10, 1, 1), np.tile(few.labels, 10))
 
 
 @pytest.fixture
 def experiment(tmp_path) -> Experiment:
-    """A tiny network, two generated pictures, and a test set of two classes."""
     network = zoo.network_of(VIT)
     torch.manual_seed(0)
     model = timm.create_model(network["architecture"], num_classes=len(LABELS), **network["arguments"])
@@ -117,7 +101,6 @@ def test_runs_are_made_once_and_a_lost_one_comes_back_with_the_same_bytes(experi
 
 
 def replies(right: dict[tuple[str, int], list[bool]], evaluation_set: str = STYLES) -> pd.DataFrame:
-    """Answers of some runs to the same pictures of class bag."""
     rows = [
         (arm, run, evaluation_set, "cartoon style", "bag", i, "bag" if ok else "coat")
         for (arm, run), own in right.items()
@@ -152,6 +135,5 @@ def test_over_garments_runs_are_averaged_before_arms_are_compared():
 
 
 def test_the_styled_test_set_is_the_golden_one():
-    """What the networks learn is left out: a training enlarges the differences with which processors round."""
     _, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
     assert not difference(recipes.SYNTHETIC, pictures)

@@ -5,12 +5,13 @@ import itertools
 import numpy as np
 import pandas as pd
 import xarray as xr
+from tiny_settings import resampled
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy
 
-SETTINGS = Bootstrap(resamples=300, confidence=0.95, seed=1, target="same classes")
+SETTINGS = resampled(300)
 SCALES = [0.0, 0.5, 1.0]
 HAND = {"alexnet": ["..x", ".xx", ".xx"], "resnet": ["..x", ".x.", "..."]}  # one word per trajectory, x: misclassified
 

@@ -4,29 +4,18 @@ import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import torch
 from diffusers import DDIMScheduler
+from tiny_settings import RESAMPLED
 
-from cnslib.core import tables
-from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Denoiser
 from cnslib.studies import denoiser
 from cnslib.studies.denoiser import Judge
 
 CLASSES = ["bag", "coat", "sandal"]
 COLOURS = [40, 130, 210]
-SETTINGS = Denoiser(
-    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"),
-    seed=1,
-    shifts=["heavy snow"],
-    seeds=2,
-    scales=[0.0, 1.0, 2.5],
-    model="",
-    keep=[2, 1],
-    trials=[2, 4],
-)
+GRID = {"shifts": ["heavy snow"], "seeds": 2, "scales": [0.0, 1.0, 2.5], "keep": [2, 1], "trials": [2, 4]}
+SETTINGS = Denoiser(bootstrap=RESAMPLED, seed=1, model="", **GRID)
 
 
 def settings(**changes) -> Denoiser:
@@ -61,9 +50,3 @@ def exact(prediction_type: str = "epsilon") -> Judge:
     parts = SimpleNamespace(vae=Pixels(), scheduler=DDIMScheduler(prediction_type=prediction_type))
     known = torch.cat([denoiser.latent(parts, picture(colour)) for colour in COLOURS])
     return Judge(parts, of_one_picture, CLASSES, known, "toy")
-
-
-def images(colours: dict[str, int], *, seed: int = 1) -> pd.DataFrame:
-    """One unshifted image per class."""
-    rows = [{"shift": UNSHIFTED, "class": n, "seed": seed, "scale": 0.0, "image": tables.encode(picture(c))} for n, c in colours.items()]
-    return pd.DataFrame(rows)

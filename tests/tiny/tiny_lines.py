@@ -1,19 +1,15 @@
 """Accuracies of models on a line, about one, and simulated from abilities."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import norm
 
-from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import line
-from cnslib.stats.accuracy import ALL, by_shift
+from cnslib.stats.accuracy import ALL
 
 SCALES = [0.0, 0.5, 1.0]
-SETTINGS = Bootstrap(200, 0.95, 1, "same classes")
 ID = np.array([0.5, 0.6, 0.7, 0.75, 0.8, 0.9])
 
 
@@ -55,21 +51,3 @@ def scattered(seed: int, models: int = 8, axes: str = "linear") -> xr.Dataset:
     start = rng.uniform(0.4, 0.95, models)
     ood = (start[:, None] * [0.9, 0.8, 0.6] + rng.normal(0, 0.04, (models, 3))).clip(0.01, 0.99)
     return line.points(shares(ood), catalog(start), axes=axes)
-
-
-def answered(rng: np.random.Generator, strength: np.ndarray, *, images: int, seed: int) -> xr.DataArray:
-    """Errors of models of a known strength on images of one class: an image is right for a model if its strength beats the difficulty."""
-    difficulty = rng.normal(0, 0.75, (images, 1)) + rng.normal(0, 0.66, (images, len(strength)))
-    keys = {"shift": "heavy snow", "class": "bag", "seed": range(images)}
-    labels = {name: ("trajectory", np.broadcast_to(own, images)) for name, own in keys.items()}
-    labels |= {"model": [f"m{i:02d}" for i in range(len(strength))], "scale": [0.0]}
-    wrong = xr.DataArray((difficulty > strength)[..., None], labels, ["trajectory", "model", "scale"])
-    return by_shift(wrong, replace(SETTINGS, seed=seed))
-
-
-def simulated(rng: np.random.Generator, *, models: int = 12, seeds: int = 100) -> tuple[xr.DataArray, xr.DataArray, np.ndarray, np.ndarray]:
-    """Benchmark and catalog of models with known accuracies."""
-    ability = np.linspace(0, 1.8, models)
-    moved = ability + 0.2 * np.cos(np.arange(models) * 2.4)  # each model stands a little off the line
-    errors = answered(rng, moved - 1, images=seeds, seed=1)
-    return errors, answered(rng, ability, images=600, seed=2), norm.cdf(ability), norm.cdf(moved - 1)

@@ -3,16 +3,16 @@
 import dataclasses
 
 import pandas as pd
+from tiny_settings import resampled
 
 from cnslib.core import paths
 from cnslib.core.settings import read
-from cnslib.core.settings.method import Bootstrap
 from cnslib.studies.scenarios import claims
 from cnslib.world import scenes
 
 LABELS = list(scenes.CLASSES)
 CLASSES = ["sneaker", "ankle boot"]
-RESAMPLED = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
+RESAMPLED = resampled(200)
 OUTLINED = dataclasses.replace(  # the smallest segmentation
     read.load(paths.resolve("params.yaml"))["segmentation"],
     encoder="data/models/classifiers/resnet_xs",

@@ -14,7 +14,11 @@ def changed(settings: Any, **changes) -> Any:
     return read.build(type(settings).__name__.lower(), plain, {})
 
 
-RESAMPLED = Bootstrap(50, 0.95, 1, "same classes")
+def resampled(resamples: int, target: str = "same classes", *, seed: int = 1) -> Bootstrap:
+    return Bootstrap(resamples=resamples, confidence=0.95, seed=seed, target=target)
+
+
+RESAMPLED = resampled(50)
 
 
 def corruption_settings() -> Corruptions:

@@ -10,24 +10,9 @@ from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
-SETTINGS = Sliders(
-    texts={},
-    rank=4,
-    alpha=1.0,
-    eta=4.0,
-    etas={},
-    longer={},
-    learning_rate=1e-2,
-    iterations=3,
-    batch_size=2,
-    denoising_steps=4,
-    health_seeds=1,
-    health_steps=4,
-    health_guidance=2.0,
-    least_gain=0.0,
-    pilot=Pilot({}, [], 1, 0.8, 0.6, 0.45),
-    seed=1,
-)
+TRAINING = {"rank": 4, "alpha": 1.0, "eta": 4.0, "learning_rate": 1e-2, "iterations": 3, "batch_size": 2, "denoising_steps": 4, "seed": 1}
+HEALTH = {"health_seeds": 1, "health_steps": 4, "health_guidance": 2.0, "least_gain": 0.0, "pilot": Pilot({}, [], 1, 0.8, 0.6, 0.45)}
+SETTINGS = Sliders(texts={}, etas={}, longer={}, **TRAINING, **HEALTH)
 CLASSES = ["sneaker", "ankle boot"]
 SHIFTS = ["heavy snow", "cartoon style"]
 

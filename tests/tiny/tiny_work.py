@@ -64,12 +64,13 @@ def drive(folder: Path, cluster: str, function: Callable = eventful) -> None:
         (folder / "error").write_text(str(error))
 
 
-def until(condition, seconds=300):
+def until(condition, seconds=900):
     """Waits for a condition; the bound only keeps a broken test from hanging."""
     end = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < end
         time.sleep(0.1)
+    return found
 
 
 def alive(process: int | str) -> bool:

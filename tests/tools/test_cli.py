@@ -1,5 +1,3 @@
-"""The command line: every command is listed and has its own help, and what is no command is refused."""
-
 import sys
 
 import pytest
@@ -9,8 +7,6 @@ from cnslib.tools import cli
 
 @pytest.fixture
 def told(monkeypatch, capsys):
-    """What `cns` says to some arguments, and its exit status."""
-
     def run(*arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["cns", *arguments])
         with pytest.raises(SystemExit) as ended:
@@ -26,9 +22,3 @@ def test_the_help_lists_every_command_and_what_is_none_is_refused(told):
     assert status == 0 and all(f"\n  {name} " in said for name in cli.COMMANDS)
     status, said = told("draw")
     assert status == 2 and "invalid choice: 'draw'" in said and "'reproduce'" in said and "'lab'" in said
-
-
-@pytest.mark.parametrize("name", cli.COMMANDS)
-def test_a_command_has_its_own_help(told, name):
-    status, said = told(name, "--help")
-    assert status == 0 and said.startswith("usage: cns")

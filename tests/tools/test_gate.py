@@ -1,5 +1,3 @@
-"""The clean-accuracy gate: published values are met or missed, and the preprocessing behind the paper's value is found."""
-
 import pandas as pd
 import pytest
 from statsmodels.stats.proportion import proportion_confint
@@ -12,7 +10,6 @@ RESNET = "resnet50.a1_in1k"
 
 
 def report(*cases):
-    """The gate's verdicts on rows (model, preprocessing, n, accuracy)."""
     rows = [{"model": model, "preprocessing": how, "n": n, "right": round(accuracy * n)} for model, how, n, accuracy in cases]
     return gate.report(pd.DataFrame(rows)).set_index(["model", "preprocessing"])
 
@@ -49,8 +46,6 @@ def test_what_was_not_published_explains_nothing_and_a_foreign_model_is_named():
     table = report(("alexnet", "model", 50_000, 0.56522), ("clip_resnet50", "paper", 50_000, 0.55)).reset_index("preprocessing")
     assert table["library"]["alexnet"] == "agrees" and table["table7"]["alexnet"] == "not published"
     assert table["explained_by"].to_dict() == {"alexnet": "", "clip_resnet50": "paper"}
-    with pytest.raises(ValueError, match=r"'resnet50' is not accepted; accepted: .*resnet50\.a1_in1k"):
-        report(("resnet50", "model", 50, 0.8))
 
 
 def test_predictions_are_counted_by_model():

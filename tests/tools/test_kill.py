@@ -1,5 +1,3 @@
-"""Runs that are killed for real: what they leave after they were started again is what an undisturbed run leaves."""
-
 import subprocess
 import sys
 import time
@@ -24,7 +22,6 @@ for key in shelf.waiting():
 
 
 def step(folder) -> subprocess.Popen:
-    """A step of twelve units, each written line by line."""
     return subprocess.Popen([sys.executable, "-c", STEP, str(folder)])
 
 

@@ -1,5 +1,3 @@
-"""Numbers in prose agree with the results that they name."""
-
 import json
 
 import pytest
@@ -10,7 +8,6 @@ from cnslib.tools import numbers
 
 @pytest.fixture
 def root(tmp_path):
-    """Results with one metric and one figure."""
     (tmp_path / "metrics").mkdir()
     (tmp_path / "metrics" / "accuracy.json").write_text(json.dumps({"all": {"2.5": {"n": 12345, "estimate": 0.486}}}))
     (tmp_path / "figures" / "accuracy").mkdir(parents=True)

@@ -1,5 +1,3 @@
-"""The slider of notebooks 07 and 09 shows the predictions that are stored, and is a sentence where nobody can turn it."""
-
 import pandas as pd
 
 from cnslib.core.settings.read import start
@@ -18,8 +16,3 @@ def test_turning_the_controls_shows_the_stored_predictions_of_the_trajectory(mon
         widgets.children[3].value = 2.5
         expected = stored[(stored["class"] == name) & stored["shift"].isin(["unshifted", shift])].sort_values("scale")["top1"]
         assert widgets.result.data.loc["resnet"].tolist() == expected.astype(str).tolist()
-
-
-def test_without_a_front_end_a_sentence_stands_in_its_place(monkeypatch):
-    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    assert "JupyterLab" in play.turn(start("failure", "params.yaml", ""), FIRST).data

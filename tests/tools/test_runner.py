@@ -1,5 +1,3 @@
-"""The notebook runner, on tiny notebooks: processes, order, errors in one line, and what two runs leave."""
-
 import errno
 import json
 import os
@@ -30,7 +28,6 @@ def tagged(source: str) -> nbformat.NotebookNode:
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """An empty repository root with a notebooks folder."""
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     (tmp_path / "notebooks").mkdir()
@@ -57,17 +54,6 @@ def test_a_run_tells_its_parameter_files_and_two_runs_leave_equal_notebooks(repo
     assert copy.cells[-1].outputs[0]["text"] == "42\n"
 
 
-@pytest.mark.slow
-def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_writes_is_not(repository):
-    folder = repository / "executed"
-    folder.mkdir()
-    gone, there = folder / f".{2**22 + 1}.00_world.ipynb", folder / f".{os.getppid()}.00_world.ipynb"
-    for path in (gone, there):
-        path.write_text("half")
-    runner.run("world", **world(repository, "1"))
-    assert not gone.exists() and there.exists()
-
-
 def test_outputs_are_those_of_a_notebook_and_nothing_of_one_run_reaches_the_next(repository):
     code = "import sys\nprint(1)\nprint(2)\nprint('lost', file=sys.stderr)\nassert 'left' not in globals()\nleft = 3\nleft"
     for _ in range(2):
@@ -87,12 +73,6 @@ def test_a_notebook_that_fails_is_named_in_one_line_and_takes_the_place_of_the_e
         runner.run("world", **files)
     assert code.splitlines()[-1] in json.loads(copy.read_text())["cells"][-1]["source"][-1]
     assert [path.name for path in copy.parent.iterdir()] == [copy.name]
-
-
-def test_a_process_gives_back_what_it_holds_before_it_ends(repository):
-    last = f"import atexit\natexit.register(lambda: open({str(repository / 'given')!r}, 'w').close())"
-    runner.run("world", **world(repository, last))
-    assert (repository / "given").exists()
 
 
 SCRIPT = "import sys; from pathlib import Path; from cnslib.tools import kernels\nif __name__ == '__main__': {}"
@@ -126,11 +106,6 @@ def test_the_command_line_reports_one_error_line_before_anything_runs(repository
         error = capsys.readouterr().err
         assert said in error and error.startswith("error: ") and error.count("\n") == 1
     assert not (repository / "ran").exists() and not (repository / "executed").exists()
-
-
-def test_side_by_side_takes_only_steps_whose_order_is_known(capsys):
-    assert runner.main(["--params", "world.yaml", "--together", "zoo"]) == 2
-    assert "no stage of dvc.yaml 'zoo'; accepted: world, inversion" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_named_and_the_earlier_copy_survives(repository, capsys, monkeypatch):
@@ -168,15 +143,3 @@ def test_stages_run_after_those_they_wait_for_and_two_that_do_not_run_together()
 
     runner.schedule({"left": {"first"}, "right": {"first"}, "first": {"elsewhere"}, "last": {"left", "right"}}, launch)
     assert order[0] == "first" and set(order[1:3]) == {"left", "right"} and order[3] == "last"
-
-
-def test_the_first_error_keeps_later_stages_from_starting():
-    seen = []
-
-    def launch(name):
-        seen.append(name)
-        raise ValueError(name)
-
-    with pytest.raises(ValueError, match="first"):
-        runner.schedule({"first": set(), "second": {"first"}}, launch)
-    assert seen == ["first"]

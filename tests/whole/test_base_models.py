@@ -1,5 +1,3 @@
-"""`make world`: the notebooks of the base models run from nothing, one after the other, and leave the models that the benchmark reads."""
-
 import json
 import os
 import re
@@ -22,7 +20,6 @@ pytestmark = pytest.mark.skipif(not paths.GARMENTS.exists(), reason="run `dvc pu
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A house of its own, without models, in which all steps have run."""
     house = tmp_path_factory.mktemp("world")
     shutil.copytree(paths.ROOT / "cnslib", house / "cnslib", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(paths.NOTEBOOKS / "world", house / "notebooks" / "world")

@@ -1,20 +1,18 @@
-"""Classifiers whose results are known beforehand, sent through the committed tables and statistics beside the real ones."""
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from scipy.stats import norm
+from tiny_settings import resampled
 
 from cnslib.core import paths, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
-from cnslib.core.settings.method import Bootstrap
 from cnslib.data import artifacts
 from cnslib.method import filtering
 from cnslib.stats import accuracy, failure, ranking
 
-SETTINGS = Bootstrap(resamples=400, confidence=0.95, seed=1, target="same classes")
+SETTINGS = resampled(400)
 TRUTH, CHANCE, ORACLE = "canary that is always right", "canary that guesses", "canary that asks the oracle"
 pytestmark = pytest.mark.slow
 
@@ -41,7 +39,6 @@ def found(run) -> xr.DataArray:
 
 
 def judged(run: read.Run) -> pd.DataFrame:
-    """The probability that the oracle gives to the class of each picture, scale 0 once."""
     rows = artifacts.by_shift(run, "alignment", filtering.schema)[[*tables.KEY, "class_probability"]]
     plain = rows[rows["scale"] == 0].drop_duplicates(["class", "seed"]).assign(shift=UNSHIFTED)
     return pd.concat([rows[rows["scale"] > 0], plain], ignore_index=True)
@@ -53,7 +50,6 @@ def errors(found) -> xr.DataArray:
 
 
 def whole(table: pd.DataFrame, model: str) -> pd.DataFrame:
-    """The rows of one model over all shifts."""
     return table[(table["shift"] == accuracy.ALL) & (table["model"] == model)]
 
 

@@ -1,5 +1,3 @@
-"""Model directories that bring their own Python: each would run it through its library, and none does so through ours."""
-
 import json
 import sys
 
@@ -36,13 +34,11 @@ def marker(tmp_path, monkeypatch):
 
 
 def change(path, **entries):
-    """Puts entries into a JSON file, which need not exist."""
     found = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps(found | entries))
 
 
 def change_text(folder, **entries):
-    """Puts entries into the text part of an open_clip configuration."""
     path = folder / "open_clip_config.json"
     found = json.loads(path.read_text())
     found["model_cfg"]["text_cfg"] |= entries
@@ -50,14 +46,12 @@ def change_text(folder, **entries):
 
 
 def tokenizer_with_python(folder, marker):
-    """A tokenizer directory of which transformers would run own.py."""
     (folder / "own.py").write_text(PYTHON.format(marker=str(marker)))
     change(folder / "tokenizer_config.json", tokenizer_class="Own", auto_map={"AutoTokenizer": [None, "own.Own"]})
 
 
 @pytest.fixture
 def clip(tmp_path, marker):
-    """An open_clip directory that asks to run its own tokenizer."""
     folder = tmp_path / "clip"
     write_clip(folder)
     tokenizer_with_python(folder, marker)
@@ -67,7 +61,6 @@ def clip(tmp_path, marker):
 
 @pytest.fixture
 def vit(tmp_path, marker):
-    """A classifier of transformers with its own configuration class."""
     folder = tmp_path / "vit"
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "image_size": 32}
     ViTForImageClassification(ViTConfig(**sizes, num_labels=3)).save_pretrained(folder)
@@ -108,7 +101,6 @@ def test_a_classifier_of_transformers_with_its_own_class_is_refused(vit, marker)
 
 @pytest.fixture
 def pipeline(tiny_pipeline_dir, tmp_path):
-    """A copy of the tiny pipeline."""
     folder = tmp_path / "tiny-sd"
     StableDiffusionPipeline.from_pretrained(tiny_pipeline_dir).save_pretrained(folder)
     return folder

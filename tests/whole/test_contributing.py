@@ -1,5 +1,3 @@
-"""The changes of CONTRIBUTING.md: each is accepted, changes the sections that it names, and outdates nothing else."""
-
 import re
 
 import pytest
@@ -15,7 +13,6 @@ PARAMS = paths.ROOT / "params.yaml"
 
 
 def added(table, change):
-    """A section of the parameters with further keys, or further entries of a list."""
     if isinstance(change, dict):
         return table | {key: added(table[key], value) if key in table else value for key, value in change.items()}
     return table + change if isinstance(change, list) else change
@@ -23,8 +20,6 @@ def added(table, change):
 
 @pytest.fixture
 def changed(tmp_path):
-    """The parameters before and after a change."""
-
     def call(change) -> tuple[dict, dict]:
         YAML().dump(added(YAML(typ="safe").load(PARAMS.read_text()), change), tmp_path / "params.yaml")
         before, after = read.load(PARAMS), read.load(tmp_path / "params.yaml")

@@ -1,5 +1,3 @@
-"""The golden results themselves: what they notice, and what they say."""
-
 import golden_units
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ RECIPE = Recipe("tests", 1)
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """Makes the golden result of a table."""
     monkeypatch.setattr(golden_units, "FOLDER", tmp_path)
 
     def call(found, recipe=RECIPE):

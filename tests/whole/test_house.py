@@ -1,5 +1,3 @@
-"""The house of the library: imports go down, modules and functions stay small, folders can be looked over."""
-
 import ast
 from collections import Counter
 
@@ -13,7 +11,6 @@ HEAVY = {"torch", "torchvision", "diffusers", "transformers", "peft", "timm", "o
 
 
 def imported(source: str) -> set[str]:
-    """Dotted names of all modules that a text imports, inside functions too."""
     nodes = list(ast.walk(ast.parse(source)))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     return names | {f"{node.module}.{alias.name}" for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}

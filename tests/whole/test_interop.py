@@ -1,5 +1,3 @@
-"""What docs/interop.md says about our files in other programs, held against the files and the libraries."""
-
 import json
 import re
 import shutil
@@ -18,7 +16,6 @@ ENCODER = paths.ROOT / "data" / "models" / "mini-sd" / "text_encoder"
 
 
 def architecture(folder) -> str:
-    """timm's name of the network in a directory of timm or open_clip."""
     if (folder / "config.json").exists():
         return json.loads((folder / "config.json").read_text())["architecture"]
     return json.loads((folder / "open_clip_config.json").read_text())["model_cfg"]["vision_cfg"]["timm_model_name"]
@@ -33,7 +30,6 @@ def test_the_classifiers_that_plain_timm_lacks_are_those_named():
 
 
 def defined_in(name: str) -> str:
-    """The module of the function that builds a network."""
     return timm.models.model_entrypoint(name).__module__
 
 

@@ -1,5 +1,3 @@
-"""Tests reach no network, whatever library asks; this machine's own sockets work."""
-
 import socket
 import urllib.error
 import urllib.request

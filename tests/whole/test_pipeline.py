@@ -1,5 +1,3 @@
-"""The pipeline's files agree with each other: notebooks, parameter files and dvc.yaml."""
-
 import ast
 import importlib
 import inspect
@@ -38,12 +36,10 @@ def behind(name: str) -> str:
 
 
 def entries(stage: dict, kind: str) -> dict[str, dict]:
-    """The outs or metrics of a stage with their flags."""
     return dict(next(iter(e.items())) if isinstance(e, dict) else (e, {}) for e in stage.get(kind, []))
 
 
 def imported(source: str) -> set[Path]:
-    """The files of the library that a source text imports, from the root."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
     names = {node.module for node in nodes} | {f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
     files = {Path(*name.split(".")).with_suffix(".py") for name in names if (name or "").startswith("cnslib.")}
@@ -51,7 +47,6 @@ def imported(source: str) -> set[Path]:
 
 
 def reached(source: str) -> set[Path]:
-    """The files of the library that a source text imports, directly or through others."""
     waiting, found = imported(source), set()
     while waiting:
         found.add(file := waiting.pop())
@@ -60,7 +55,6 @@ def reached(source: str) -> set[Path]:
 
 
 def strings(value) -> list[str]:
-    """The texts at the leaves of a section."""
     if isinstance(value, dict | list):
         return [text for part in (value.values() if isinstance(value, dict) else value) for text in strings(part)]
     return [value] if isinstance(value, str) else []
@@ -77,8 +71,7 @@ def test_one_word_names_a_step_from_parameters_to_notebook_and_makefile():
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=step)
-def test_a_notebook_starts_from_the_committed_file_and_its_own_section_and_is_stripped(notebook):
-    """JupyterLab and `dvc repro` read the same: the cell holds no value of its own."""
+def test_a_notebook_starts_from_the_committed_file_and_its_own_section(notebook):
     content, name = nbformat.read(notebook, as_version=4), step(notebook)
     file = "world.yaml" if notebook.parent.name == "world" else "params.yaml"
     (told,) = [cell.source for cell in content.cells if "parameters" in cell.metadata.get("tags", [])]
@@ -89,11 +82,7 @@ def test_a_notebook_starts_from_the_committed_file_and_its_own_section_and_is_st
     written = [ast.unparse(keyword.value) for keyword in start.keywords]
     asked = [ast.literal_eval(assigned.get(value, value)) for value in written]
     assert set(*asked) == {key for key in re.findall(r"\bbase\.(\w+)", behind(name)) if key in method.MODELS}  # whose files are checked
-    assert "data/models/classifiers" not in code(name)  # another classifier is one line of params.yaml
     assert content.metadata.kernelspec == kernels.KERNELSPEC
-    assert all(not cell.outputs and cell.execution_count is None for cell in content.cells if cell.cell_type == "code")
-    titles = re.findall("^# .*", "\n".join(cell.source for cell in content.cells if cell.cell_type == "markdown"), re.MULTILINE)
-    assert len(titles) == 1 and titles[0].endswith("?")
 
 
 def through_the_door(name: str) -> set[str]:
@@ -106,7 +95,6 @@ def through_the_door(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", STAGES)
 def test_a_stage_tracks_what_its_notebook_reads(name):
-    """Sections, files of the library, files that a section or the notebook names, artifacts, and metrics of gates: those, and no others."""
     stage, files, text = STAGES[name], reached(code(name)), code(name)
     sections = set(re.findall(r"\brun\.(\w+)", behind(name))) & read.SECTIONS.keys() | through_the_door(name)
     assert sorted(stage["params"]) == sorted({name, "base"} | sections)
@@ -137,8 +125,3 @@ def test_figures_and_metrics_of_a_notebook_are_committed_each_figure_as_picture_
     found = {path.name for path in paths.resolve(f"figures/{name}").glob("*")}
     stems = set(re.findall(r"figures / \"(\w+)\"", code(name))) | {Path(file).stem for file in found}
     assert found == {f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf", "csv")}
-
-
-def test_only_steps_that_resume_keep_their_old_output():
-    kept = {name for name, stage in STAGES.items() for flags in entries(stage, "outs").values() if flags.get("persist")}
-    assert kept == {name for name, stage in STAGES.items() if f"artifacts/{name}" in entries(stage, "outs")} - {"world"} | {"failure"}

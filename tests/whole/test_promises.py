@@ -1,5 +1,3 @@
-"""docs/promises.md: every test that it names exists, and every promise names one, a target of the Makefile or the page that tells it."""
-
 import ast
 import re
 

@@ -8,12 +8,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import tiny_work
 from ruamel.yaml import YAML
+from tiny_work import until
 
 from cnslib.core import paths, workers
 from cnslib.core.settings import read
@@ -39,7 +39,6 @@ def yaml(content: dict) -> str:
 
 @pytest.fixture
 def node(tmp_path, worker_id):
-    """The environment of a process that knows the node."""
     pytest.importorskip("parsl")
     folder = tmp_path / "slurm"
     port = 16817 + 2 * int(worker_id.strip("gw") if worker_id.startswith("gw") else 0)  # tests side by side have nodes of their own
@@ -50,7 +49,6 @@ def node(tmp_path, worker_id):
 
 @pytest.fixture
 def start(node):
-    """Starts programs that know the node; none outlives the test."""
     programs = []
 
     def started(command: list[str], **more: str) -> subprocess.Popen:
@@ -64,7 +62,6 @@ def start(node):
 
 
 def cluster(folder: Path, walltime: str) -> Path:
-    """Two workers that SLURM grants: clusters/slurm.yaml for a node without a card."""
     found = read.read(paths.ROOT / "clusters" / "slurm.yaml")["cluster"]
     without = {key: value for key, value in found["options"].items() if key != "gpus_per_node"}
     found |= {"options": without | {"walltime": walltime, "max_blocks": 1}, "workers": 2, "card_each": False, "address": "127.0.0.1"}
@@ -88,19 +85,9 @@ def files(layout: paths.Layout, step: str) -> dict[str, bytes]:
 
 
 def jobs(environment: dict[str, str]) -> dict[str, str]:
-    """The state of every job that there was."""
     asked = ["squeue", "--noheader", "--states=all", "--sort=i", "--format=%i %T"]
     found = subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout
     return dict(line.split() for line in found.splitlines())
-
-
-def until(condition, seconds=900):
-    """Waits for a condition; the bound only keeps a broken test from hanging."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.2)
-    return found
 
 
 def ended(environment: dict[str, str]) -> dict[str, str]:
@@ -110,7 +97,6 @@ def ended(environment: dict[str, str]) -> dict[str, str]:
 
 
 def trained(layout: paths.Layout) -> dict[Path, int]:
-    """The sliders that are done, and when they were written."""
     found = layout.artifacts("sliders").glob("*/*.safetensors")
     return {path: path.stat().st_mtime_ns for path in found if path.with_name(f"{path.name}.digest").exists()}
 

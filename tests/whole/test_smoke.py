@@ -39,7 +39,6 @@ def trajectories(base: method.Base) -> list[tuple]:
 
 
 def numbers(values: dict) -> list[dict]:
-    """The records at the leaves of a metrics file."""
     return [values] if "estimate" in values else [record for value in values.values() for record in numbers(value)]
 
 

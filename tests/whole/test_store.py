@@ -1,5 +1,3 @@
-"""The DVC store inside the repository: what it cannot give back as it went in is named."""
-
 import configparser
 import os
 import re
@@ -15,7 +13,6 @@ NAMES = ("flipped.parquet", "lacking.parquet")
 
 
 def dvc(folder, *arguments):
-    """A command of DVC in a folder."""
     quiet = os.environ | {"DVC_NO_ANALYTICS": "1", "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     return subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=folder, env=quiet, capture_output=True, text=True)
 

@@ -1,5 +1,3 @@
-"""The VAE and mini-SD: losses, noise, captions, directory, and how faithful the drawings are."""
-
 import math
 from types import SimpleNamespace
 
@@ -9,9 +7,8 @@ import torch
 from diffusers import StableDiffusionPipeline
 from tiny_garments import garments
 
-from cnslib.core.names import SHIFTS
 from cnslib.core.settings.sections import Diffusion
-from cnslib.world import autoencoder, diffusion, scenes
+from cnslib.world import autoencoder, diffusion
 
 NETWORK = {"channels": [16, 16, 16], "width": 32, "layers": 1, "ranks": 1}
 LEARNING = {"steps": 2, "batch_size": 4, "learning_rate": 1e-3, "average": 0.998, "seed": 1, "caption_dropout": 0.5}
@@ -49,14 +46,6 @@ def test_the_vocabulary_is_the_same_each_time_spells_every_caption_and_none_exce
         ids = tokens(caption).input_ids
         assert len(ids) <= diffusion.CONTEXT and ids.count(tokens.eos_token_id) == 1
         assert "".join(tokens.tokenize(caption)).replace("</w>", "") == caption.replace(" ", "")
-
-
-def test_the_token_table_follows_the_captions_and_ends_with_the_empty_one():
-    tokens = diffusion.tokenizer()
-    table = diffusion.token_table(tokens)
-    index = scenes.CLASSES.index("sneaker") * 15 + SHIFTS.index("heavy snow")
-    assert tokens.decode(table[index], skip_special_tokens=True) == "a picture of a sneaker in heavy snow"
-    assert table[-1].tolist() == [tokens.bos_token_id] + [tokens.eos_token_id] * (diffusion.CONTEXT - 1)
 
 
 def test_the_noise_is_lognormal_and_has_its_median_and_quartiles_but_for_the_even_fifth():

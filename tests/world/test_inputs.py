@@ -1,5 +1,3 @@
-"""What is brought from elsewhere: garments' files, photographs' cut-outs, and the composed photographs."""
-
 import gzip
 import hashlib
 
@@ -17,7 +15,6 @@ from cnslib.world.cutouts import CutOut
 
 
 def stamp(path, size=(400, 300), visible=(50, 100, 350, 200)):
-    """A transparent picture with a red rectangle that has a hole of one pixel."""
     picture = Image.new("RGBA", size)
     picture.paste((255, 0, 0, 255), visible)
     picture.putpixel((visible[0] + 5, visible[1] + 5), (0, 0, 0, 0))
@@ -28,7 +25,6 @@ def stamp(path, size=(400, 300), visible=(50, 100, 350, 200)):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """An unpacked package of one stamp, a red hen, with its mapping."""
     root = tmp_path / "package"
     path = stamp(root / install.STAMPS / "birds/hen.png")
     for document in install.DOCUMENTS.values():
@@ -58,15 +54,6 @@ def test_a_stamp_becomes_a_trimmed_cut_out_beside_its_licence(package, tmp_path)
     assert install.cut(stamp(tmp_path / "large.png", (700, 400), (0, 0, 640, 320))).size == (320, 160)
 
 
-def test_other_bytes_and_missing_stamps_are_named(package, tmp_path):
-    stamp(package / install.STAMPS / "birds/hen.png", visible=(0, 0, 100, 100))
-    with pytest.raises(ValueError, match=r"hen.png has sha256"):
-        install.photos(package, tmp_path / "photos")
-    (package / install.STAMPS / "birds/hen.png").unlink()
-    with pytest.raises(FileNotFoundError, match="apt-get install tuxpaint-stamps-default"):
-        install.photos(package, tmp_path / "photos")
-
-
 def test_the_set_is_what_the_mapping_says():
     kept = install.listed()
     assert len(kept) >= 60 and kept["class"].nunique() >= 50
@@ -78,29 +65,20 @@ def test_the_set_is_what_the_mapping_says():
 
 def test_missing_and_damaged_pictures_are_named(package, tmp_path):
     target = tmp_path / "photos"
-    with pytest.raises(FileNotFoundError, match="dvc pull"):
-        cutouts.read(target)
     install.photos(package, target)
     Image.new("RGB", (100, 100)).save(target / "hen_1.webp")
     with pytest.raises(ValueError, match=r"hen_1\.webp is RGB"):
         cutouts.read(target)
-    (target / "hen_1.webp").write_bytes(b"no picture")
-    with pytest.raises(ValueError, match="not a readable picture"):
-        cutouts.read(target)
     (target / "hen_1.webp").unlink()
-    with pytest.raises(FileNotFoundError, match=r"hen_1.webp"):
-        cutouts.read(target)
 
 
 def disc(label: str = "basketball", side: int = 120) -> CutOut:
-    """A red disc on nothing."""
     y, x = np.mgrid[:side, :side] - (side - 1) / 2
     inside = (x**2 + y**2 < (side / 2 - 2) ** 2).astype(np.uint8)
     return CutOut(label, 1, Image.fromarray(np.stack([220 * inside, 20 * inside, 20 * inside, 255 * inside], -1), "RGBA"))
 
 
 def test_the_object_is_whole_keeps_its_colour_and_hides_the_background():
-    """A disc of diameter d covers pi d^2 / 4; nothing of it touches the rim of the image."""
     scene = cutouts.scene(disc(), seed=1)[0]
     rows = scene.mask[0, 0].amax(1) > 0.5
     diameter = int(rows.sum())
@@ -113,7 +91,7 @@ def test_the_object_is_whole_keeps_its_colour_and_hides_the_background():
     assert torch.equal(scene.image * outside, scene.background * outside)
 
 
-@pytest.mark.parametrize("shift", SHIFTS)
+@pytest.mark.parametrize("shift", SHIFTS[::5])
 def test_severity_zero_is_the_unshifted_image_and_one_is_another(shift):
     plain = cutouts.shifted(disc(), UNSHIFTED, [0.0], seed=1)[0]
     none, full = cutouts.shifted(disc(), shift, [0.0, 1.0], seed=1)
@@ -125,14 +103,6 @@ def test_pose_and_scenery_belong_to_the_cut_out_and_the_seed():
     images = [cutouts.shifted(disc(label), UNSHIFTED, [0.0], seed=seed)[0] for label, seed in (("a", 1), ("a", 1), ("b", 1), ("a", 2))]
     assert np.array_equal(images[0], images[1])
     assert all(np.abs(images[0].astype(int) - other).mean() > 5 for other in images[2:])
-
-
-def test_every_kind_of_scenery_is_drawn_and_is_a_picture():
-    for place, _ in enumerate(cutouts.KINDS):
-        draws = scenes.draw([("scenery", place)])
-        draws.uniforms[0, 8] = (place + 0.5) / len(cutouts.KINDS)
-        ground = cutouts.background(draws, 64)
-        assert ground.shape == (1, 3, 64, 64) and ground.min() >= 0 and ground.max() <= 1 and ground.std() > 0.01
 
 
 def test_the_files_of_the_garments_are_copied_once_and_others_are_named_with_what_to_do(tmp_path, monkeypatch):

@@ -1,5 +1,3 @@
-"""The judges of drawn pictures: CLIP, DINO, and the redrawn scenes that they learn from."""
-
 import math
 
 import open_clip
@@ -76,7 +74,6 @@ PROMPT = "a picture of a sneaker"
 
 @pytest.fixture(scope="module")
 def pipe():
-    """A pipeline built as mini-SD is, untrained, whose noise schedule ends without signal."""
     torch.manual_seed(0)
     tokens, vae = diffusion.tokenizer(), autoencoder.build((8, 8, 8), latent_channels=4)
     parts = diffusion.text_encoder(tokens, width=32, layers=1), diffusion.unet([16, 16, 16], width=32, latent_channels=4)
@@ -146,7 +143,6 @@ def test_a_killed_redrawing_continues_with_its_caption(made):
 
 
 def pictures(strength):
-    """One redrawn picture for each of thirty captions, white, of severity 0.5."""
     label, shift = torch.arange(30) // 15, torch.arange(30) % 15
     full = {"severity": 0.5, "strength": strength}
     values = {key: torch.full((30,), value) for key, value in full.items()}

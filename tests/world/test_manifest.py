@@ -1,5 +1,3 @@
-"""The manifest of the base models: what it keeps, and for whom."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""Pre-training objectives and what follows them, on synthetic garments and tiny networks."""
-
 import pytest
 import torch
 from lightly.models import utils
@@ -8,7 +6,7 @@ from torch import nn
 
 from cnslib.core import seeds
 from cnslib.world import pretraining, training, zoo
-from cnslib.world.scenes import Garments, render
+from cnslib.world.scenes import render
 from cnslib.world.training import Schedule
 
 NETWORK = zoo.network_of(VIT)
@@ -27,7 +25,6 @@ def backbone(seed: int = 0) -> nn.Module:
 
 
 def equal(first: nn.Module, second: nn.Module, *, without: str = "head.") -> bool:
-    """Whether two networks share every weight that is not the head's, bit for bit."""
     one, two = ({k: v for k, v in m.state_dict().items() if not k.startswith(without)} for m in (first, second))
     return one.keys() == two.keys() and all(torch.equal(one[key], two[key]) for key in one)
 
@@ -84,21 +81,3 @@ def test_the_views_of_a_garment_are_two_catalog_scenes_without_a_shift():
         scenes = render(pool.grey[rows], [(*key, view, i) for i in range(6)], style="catalog")
         same, mirrored = ((pictures - side).abs().amax((1, 2, 3)) == 0 for side in (scenes, scenes.flip(-1)))
         assert (same | mirrored).all()
-
-
-def test_contrastive_pretraining_never_reads_a_label(run):
-    one = pretraining.simclr(garments(), NETWORK, temperature=0.2, schedule=SCHEDULE, **run)
-    silent = Garments(garments().grey, garments().labels * 0)
-    run["checkpoint"] = run["checkpoint"].with_name("silent.pt")
-    assert equal(one, pretraining.simclr(silent, NETWORK, temperature=0.2, schedule=SCHEDULE, **run))
-
-
-def test_strong_augmentation_depends_on_the_seed_alone_and_keeps_targets_a_distribution():
-    strong = training.Strong("rand-m9-mstd0.5-mmax9-inc1", 0.25, 0.8, 1.0, 1.0)
-    image, label = torch.rand(8, 3, 64, 64), torch.arange(8)
-    drawn = []
-    for key in (1, 1, 2):
-        training.reseed("test", key)
-        drawn.append(strong(image, label))
-    assert torch.equal(drawn[0][0], drawn[1][0]) and not torch.equal(drawn[0][0], drawn[2][0])
-    assert torch.allclose(drawn[0][1].sum(1), torch.ones(8)) and drawn[0][1].shape == (8, 10)

@@ -1,5 +1,3 @@
-"""The training loop of the base models, on a two-parameter model."""
-
 import dataclasses
 from functools import partial
 
@@ -53,7 +51,6 @@ def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one_and_a_wat
 
 
 def test_other_settings_classes_recipes_and_inputs_find_no_checkpoint_and_the_same_find_it():
-    """Of the autoencoder, as notebook 10 asks for it: with a new seed it would else take the finished weights of the old one."""
     files = (paths.ROOT / "world.yaml",)
     run = read.Run("autoencoder", read.load(*files), files)
     base, settings = run.base, run.settings

@@ -1,5 +1,3 @@
-"""Data sets whose classes are distinguished by their grey."""
-
 import numpy as np
 import pandas as pd
 import pytest

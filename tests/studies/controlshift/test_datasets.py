@@ -1,5 +1,3 @@
-"""Data sets under shifts of latents: which files there are, what an image depends on, and where its pixels come from."""
-
 import pytest
 from golden_units import difference
 from tiny_settings import SHIFTED as SETTINGS
@@ -15,7 +13,6 @@ pytestmark = pytest.mark.usefixtures("in_place")
 
 @pytest.fixture(scope="module")
 def decoder(tiny_pipeline_dir, tiny_tokens_dir) -> Decoder:
-    """The tiny pipeline: its latents have 4 x 16 x 16 numbers."""
     pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
     text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
     return datasets.text_to_image_decoder(pipe, text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), CLASSES, SETTINGS)
@@ -23,14 +20,12 @@ def decoder(tiny_pipeline_dir, tiny_tokens_dir) -> Decoder:
 
 @pytest.fixture(scope="module")
 def folder(decoder, tmp_path_factory):
-    """The data sets of the tiny pipeline."""
     place = tmp_path_factory.mktemp("sets")
     datasets.make(decoder, place)
     return place
 
 
 def alone(function, *given):
-    """What a function returns in one thread, as in `datasets.make`."""
     return workers.each(function, [given], device="cpu")[0]
 
 

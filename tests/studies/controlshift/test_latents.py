@@ -1,5 +1,3 @@
-"""Shifts in the latent space of a decoder: where they lead and what they leave; their intensity, closed and simulated."""
-
 import math
 
 import numpy as np
@@ -21,7 +19,6 @@ def test_slerp_agrees_with_scipy_and_stays_between_equal_vectors(tau):
 
 
 def test_shifts_begin_and_end_where_the_paper_says():
-    """Truncation scales; extend leads from half way to the target to z; overlap begins as extend and ends at the second target."""
     assert np.allclose(datasets.shifted(Z, "truncation", 0.9, TARGETS), 0.9 * Z)
     begin, end = (datasets.shifted(Z, "extend", theta, TARGETS) for theta in (0.0, math.pi / 2))
     assert np.allclose(begin @ TARGETS[0], (begin * datasets.unit(Z) * math.sqrt(SIZE)).sum(1))

@@ -1,5 +1,3 @@
-"""Accuracy against distance, and what Control+Shift concludes: distances by brute force, differences that a hand can take, verdicts."""
-
 import dataclasses
 
 import numpy as np
@@ -20,8 +18,6 @@ SCALES = [0.0, 1.0, 2.0, 3.0]
 
 
 class Means:
-    """An encoder whose only feature is the mean grey."""
-
     def features(self, pictures):
         return torch.from_numpy(pictures.mean((1, 2, 3)))[:, None]
 
@@ -74,7 +70,6 @@ def errors(curves: dict[str, dict[str, list[float]]]) -> xr.DataArray:
 
 
 def steepness(found: xr.DataArray) -> xr.DataArray:
-    """Slopes over a distance of one from the first to the last step."""
     return found.isel(scale=0, drop=True) - found.isel(scale=-1, drop=True)
 
 

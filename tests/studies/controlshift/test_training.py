@@ -1,5 +1,3 @@
-"""Classifiers of shifted data sets: what they learn, who sees the same batches, and what a training depends on."""
-
 import pandas as pd
 import pytest
 from golden_units import difference
@@ -12,7 +10,6 @@ from cnslib.studies.controlshift.training import TrainingRun
 
 @pytest.fixture(scope="module")
 def predictions(experiment, tmp_path_factory) -> pd.DataFrame:
-    """Those of all trainings."""
     return training.outcome(experiment, tmp_path_factory.mktemp("answers"))
 
 

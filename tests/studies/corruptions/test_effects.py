@@ -1,5 +1,3 @@
-"""ImageNet-C's corruptions against their definitions, by hand and by known moments, and the published parameters by severity."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +18,6 @@ def picture(side=16):
 
 
 def test_noises_have_their_moments():
-    """Normal noise its deviation, along one direction; shot noise Poisson's variance; impulses the wanted share of black and white."""
     mild, strong = (corruptions.EFFECTS["gaussian noise"](GREY, rng(), value) - GREY for value in (0.04, 0.08))
     assert mild.std() == pytest.approx(0.04, rel=0.03) and abs(mild.mean()) < 0.002
     np.testing.assert_allclose(strong, 2 * mild)
@@ -61,7 +58,6 @@ def test_a_flat_picture_stays_as_it_is_and_no_light_is_lost(effect, parameters):
 
 
 def test_blurs_of_a_point_are_those_of_a_hand():
-    """A disk of 29 places within 3 of the middle, half a Gaussian along a row, and glass that exchanges pixels and loses none."""
     made = corruptions.defocus(POINT, rng(), 3, 0.01)[..., 0]
     assert (made > 1e-12).sum() == 29 and made.max() == pytest.approx(1 / 29)
     row = corruptions.smeared(POINT, 0.0, 4, 2.0)[15, :, 0]
@@ -72,7 +68,6 @@ def test_blurs_of_a_point_are_those_of_a_hand():
 
 
 def pictures(count=2, side=32):
-    """Smooth pictures with an edge."""
     ramp = np.linspace(40, 200, side)
     drawn = ramp[None, :, None, None] * np.ones((count, side, side, 3)) * rng().uniform(0.6, 1, (count, 1, 1, 3))
     drawn[:, side // 4 : side // 2, side // 4 : side // 2] = 20

@@ -1,12 +1,10 @@
-"""Settings of the smallest experiments, two objects per class, and rectangles in place of Fashion-MNIST."""
-
 import pytest
 import timm
 import torch
 from tiny_garments import VIT, garments
 from tiny_scenarios import CLASSES, LABELS
+from tiny_settings import RESAMPLED
 
-from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Scenarios
 from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import Experiment
@@ -22,7 +20,7 @@ def settings(tmp_path_factory) -> Scenarios:
         torch.manual_seed(0)
         zoo.save(timm.create_model(network["architecture"], num_classes=len(LABELS), **network["arguments"]), folder, **network)
     return Scenarios(
-        bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"), seed=1, tree="", classifiers={"lite0": "lite:0"},
+        bootstrap=RESAMPLED, seed=1, tree="", classifiers={"lite0": "lite:0"},
         cutouts=2, backbones={"tiny": str(folder)}, images=2,
         severities=[0.0, 0.5, 1.0], photo_severities=[0.0, 1.0], drawing_steps=2, guidance=2.0, training_images=2, steps=2, checks=2,
         batch_size=4, learning_rate=1e-3, average=0.5,
