@@ -125,7 +125,6 @@ def test_the_batch_size_does_not_change_the_answers(bench):
 
 
 def test_every_batch_has_the_same_size_so_that_another_shift_changes_no_bit_of_the_others(bench, models):
-    """A matrix product of another shape may round differently, so a last batch of another size could change its answers."""
     classifier, shapes = classifiers.load("vit", str(models / "vit"), LABELS), []
     classifier.network.register_forward_pre_hook(lambda module, inputs: shapes.append(tuple(inputs[0].shape)))
     shards = evaluation.grid(bench / "images", SHIFTS, CLASSES, scales=SCALES, seeds=SEEDS)

@@ -319,7 +319,6 @@ def test_a_gallery_shows_the_rows_pictures_and_white_elsewhere(align, images):
 @pytest.mark.parametrize("levels", [2, 7, 10**6])
 @pytest.mark.parametrize("rows", [2, 3, 40, 300])
 def test_the_area_is_scikit_learns(rows, levels):
-    """With equal scores and without, and with rows that do not count."""
     for seed in range(8):
         rng = np.random.default_rng(seed)
         score = rng.integers(0, levels, rows) / levels

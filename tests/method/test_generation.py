@@ -211,7 +211,6 @@ def test_fused_images_are_those_of_the_exact_way_within_a_grey_level_and_fast_on
 
 
 def test_the_fast_way_is_unipc_20_of_the_ablation(pipe):
-    """What the ablation concludes about that sampler holds for the pictures of this way; its steps replace those of the settings."""
     told = read.load(paths.resolve("params.yaml"))["ablation"].samplers["UniPC 20"]
     settings = FAST.settings(SETTINGS)
     identity = generation.Sampler(pipe, settings=settings, way=FAST).identity

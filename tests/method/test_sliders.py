@@ -143,7 +143,6 @@ def test_every_state_is_a_training_point_equally_often_and_the_points_are_spread
 
 
 def test_the_points_are_states_of_one_trajectory_at_their_own_noise_level(pipe):
-    """Adapter as it was drawn: the library's own loop from the same noise passes through each of them."""
     text, generator = noise(0, 1, 24, 16), torch.Generator().manual_seed(3)
     found = list(points(pipe, dataclasses.replace(FAST, points=3), seed=3, text=text, denoising_steps=6))
     chosen = sliders.visited(int(torch.randint(1, 6, (), generator=generator)), steps=6, points=3)
@@ -260,7 +259,6 @@ def test_a_slider_file_says_what_it_is_and_loads(one, pipe, origin, recipe, with
 
 
 def test_a_killed_run_continues_to_the_same_bytes_which_do_not_depend_on_other_sliders(make, one):
-    """Both half-written files are replaced, what was finished is left alone, and the same seed gives the same bytes."""
     whole, before = contents(make()), make("paper", ["heavy snow"])
     assert whole[PAIR] == one("paper").read_bytes() and len(set(whole.values())) == 4
     finished = before[PAIR].stat().st_mtime_ns

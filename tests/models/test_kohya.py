@@ -93,7 +93,6 @@ def test_the_round_trip_gives_the_same_tensors_and_the_same_images(pipe, slider,
 
 
 def test_diffusers_reads_what_is_exported_as_the_same_adapter(slider, released, tiny_pipeline_dir):
-    """Its own kohya reader scales by alpha / rank; our files are read by the same library from their header."""
     ours, theirs = (text_to_image.load_pipeline(tiny_pipeline_dir, "cpu") for _ in range(2))
     ours.load_lora_weights(slider)
     theirs.load_lora_weights(torch.load(released, weights_only=True))

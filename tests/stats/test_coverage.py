@@ -48,7 +48,6 @@ def only(table: pd.DataFrame, **chosen: object) -> dict:
 
 
 def for_other_classes(errors: xr.DataArray) -> dict[str, dict]:
-    """One number of every kind that is published for other classes, too, as the library publishes it."""
     few = errors.sel(shift=[FEW, MANY, ALL], scale=SCALES[[0, -1]])
     lost = accuracy.drop(few)
     return {

@@ -31,7 +31,6 @@ def sliders(pipe, tmp_path_factory) -> Path:
 
 
 def judge(name: str, sign: float, folder: Path) -> classifiers.Classifier:
-    """A classifier that decides between two labels by the brightness of a picture, from a directory of its own."""
     (folder / name).mkdir(exist_ok=True)
     (folder / name / "config.json").write_text(f'{{"sign": {sign}}}')
 

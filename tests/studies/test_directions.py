@@ -201,7 +201,6 @@ def test_gains_together_alone_and_lent_are_those_counted_by_hand():
     ("lent", "together", "expected"), [(0.3, 0.4, [0, 1, 1]), (0.1, 0.4, [1, 1, 0]), (0.4, 0.3, [0, 0, 1])], ids=["much", "little", "all"]
 )
 def test_what_the_other_slider_lends_does_not_count(lent, together, expected):
-    """Alone each gains 0.4; what the first slider alone brings of the second shift is not that slider's."""
     first = {(0, 0): 0.0, (1, 0): 0.4, (0, 1): 0.0, (1, 1): 0.4}
     found = measures.effects(known(first, {(0, 0): 0.0, (1, 0): lent, (0, 1): 0.4, (1, 1): together}))
     assert measures.both_show(found).iloc[0][measures.SHOWN].tolist() == expected

@@ -137,7 +137,6 @@ def test_a_network_that_normalises_by_the_batch_is_warned_about():
 
 
 def test_a_model_is_tested_at_the_size_of_its_release(tmp_path):
-    """timm's own validation of resnet50.a1_in1k is at 288 px without a margin, its training at 224."""
     change = lambda config: config["pretrained_cfg"].update(input_size=[3, 64, 64], test_input_size=[3, 80, 80], test_crop_pct=0.95)  # noqa: E731
     found = classifiers.own_classifier(configured(tmp_path / "m", change), name="mine", labels=LABELS)
     assert (found.settings["input_size"], found.settings["crop_pct"]) == ([3, 80, 80], 0.95)

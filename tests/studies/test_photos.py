@@ -45,7 +45,6 @@ def made(tmp_path_factory):
 
 
 def test_the_report_counts_a_stubborn_model_by_hand(made):
-    """Of the three cut-outs, a cock and two hens, it names the two hens, at every severity; it never loses anything."""
     on = report.photo_set(sections(made[0]))
     hen = list(imagenet.labels()).index("hen")
     found = report.report(Stubborn(hen), name="mine", transform=TRANSFORM, on=on)

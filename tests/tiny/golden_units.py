@@ -43,7 +43,6 @@ def difference(recipe: Recipe, found: pd.DataFrame | np.ndarray | Path, *, withi
 
 
 def summary(found: pd.DataFrame | np.ndarray | Path) -> dict[str, list]:
-    """Columns of a table, regions of pictures, or a few values of every tensor, as plain values."""
     if isinstance(found, Path):
         tensors = safetensors.torch.load_file(found)
         parts = {name: value.double().flatten().numpy() for name, value in sorted(tensors.items())[:: max(1, len(tensors) // ROWS)]}
@@ -55,12 +54,10 @@ def summary(found: pd.DataFrame | np.ndarray | Path) -> dict[str, list]:
 
 
 def chosen(count: int) -> np.ndarray:
-    """Evenly spaced rows."""
     return np.unique(np.linspace(0, count - 1, min(count, ROWS)).round().astype(int))
 
 
 def plain(column: pd.Series) -> list:
-    """The values of a column: numbers with six digits, pictures by their regions, vectors by their first values."""
     if column.name == "image":
         return [regions(tables.decode(data, "golden")) for data in column]
     if pd.api.types.is_float_dtype(column):
@@ -71,12 +68,10 @@ def plain(column: pd.Series) -> list:
 
 
 def rounded(values) -> list[float]:
-    """Six significant digits."""
     return [float(f"{value:.6g}") for value in values]
 
 
 def regions(picture: np.ndarray) -> list[float]:
-    """Mean grey level of each ninth of a picture."""
     thirds = [part for band in np.array_split(picture.astype(float), 3) for part in np.array_split(band, 3, axis=1)]
     return [round(float(part.mean()), 2) for part in thirds]
 

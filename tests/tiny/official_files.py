@@ -63,7 +63,6 @@ def annotations(files: dict[str, bytes]) -> dict:
 
 
 def write_folder(path: Path, files: dict[str, bytes], annotated: dict | None = None) -> Path:
-    """A folder of files, with annotations where there are some."""
     for name, data in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(data)
@@ -73,7 +72,6 @@ def write_folder(path: Path, files: dict[str, bytes], annotated: dict | None = N
 
 
 def write_zip(path: Path, files: dict[str, bytes], root: str = "") -> Path:
-    """A zip archive of files, all in one folder `root` of it."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in files.items():
             archive.writestr(root + name, data)

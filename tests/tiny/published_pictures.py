@@ -21,7 +21,6 @@ def pictures() -> Iterator[tuple[str, bytes]]:
 
 
 def write(folder: Path) -> Path:
-    """Writes the pictures into a folder."""
     for name, data in pictures():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,12 +18,10 @@ GRID = [(name, seed) for name in ("sneaker", "bag") for seed in (1, 2)]
 
 
 def picture(*key: str | float) -> np.ndarray:
-    """The random picture of a key."""
     return np.random.default_rng([sum(map(ord, str(part))) for part in key]).integers(0, 256, (32, 32, 3), dtype=np.uint8)
 
 
 def write_images(folder: Path, shift: str, scales: list[float], skip: tuple[tuple[str, int], ...] = ()) -> None:
-    """The table of one shift, with a picture for every scale and pair of GRID that is not to be skipped."""
     rows = [
         {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(picture(shift, name, seed, scale))}
         for name, seed in GRID
@@ -34,7 +32,6 @@ def write_images(folder: Path, shift: str, scales: list[float], skip: tuple[tupl
 
 
 def write_all(folder: Path) -> Path:
-    """The tables of unshifted pictures and of two shifts; returns their folder."""
     write_images(folder, "unshifted", [0.0])
     for shift in CHOSEN:
         write_images(folder, shift, [1.0, 2.0])
@@ -42,7 +39,6 @@ def write_all(folder: Path) -> Path:
 
 
 def random_judges(folder: Path) -> filtering.Judges:
-    """CLIP, image encoder and oracle with random weights."""
     write_clip(folder / "clip")
     write_timm(folder / "dino", outputs=0)
     write_timm(folder / "oracle", outputs=len(LABELS) + len(SHIFTS) + 2, seed=1)

@@ -28,13 +28,11 @@ def predictions(words: dict[str, list[str]], shift: str = "heavy snow", scales: 
 
 
 def falling(accuracies: list[float], trajectories: int = 1000) -> list[str]:
-    """Trajectories whose accuracy at each scale is the given one."""
     right = [round(a * trajectories) for a in accuracies]
     return ["".join("." if i < count else "x" for count in right) for i in range(trajectories)]
 
 
 def estimates(table: pd.DataFrame, **chosen: str) -> list[float]:
-    """The estimates of some rows, in the order of the scales."""
     for key, value in chosen.items():
         table = table[table[key] == value]
     return table["estimate"].tolist()
@@ -46,7 +44,6 @@ def errors(table: pd.DataFrame, settings: Bootstrap = SETTINGS) -> xr.DataArray:
 
 
 def random_predictions(seed: int, *, shifts: tuple[str, ...] = ("heavy fog", "heavy snow"), trajectories: int = 40) -> pd.DataFrame:
-    """Two models whose errors become more frequent with the scale, in any order."""
     rng = np.random.default_rng(seed)
     parts = []
     for shift in shifts:
@@ -63,7 +60,6 @@ def wrong_array(rows: pd.DataFrame, models: list[str], scales: list[float], wron
 
 
 def random_outcomes(*, classes: int = 4, seeds: int = 5, models: int = 3) -> xr.DataArray:
-    """Predictions that are wrong at random, the more often the larger the scale."""
     generator = np.random.default_rng(0)
     names = [f"class {i}" for i in range(classes)]
     rows = pd.DataFrame(itertools.product(["heavy fog", "heavy snow"], names, range(1, seeds + 1)), columns=tables.TRAJECTORY)

@@ -46,7 +46,6 @@ def of_one_picture(parts, noisy, timestep, conditions):
 
 
 def exact(prediction_type: str = "epsilon") -> Judge:
-    """A judge that knows the one picture of every class."""
     parts = SimpleNamespace(vae=Pixels(), scheduler=DDIMScheduler(prediction_type=prediction_type))
     known = torch.cat([denoiser.latent(parts, picture(colour)) for colour in COLOURS])
     return Judge(parts, of_one_picture, CLASSES, known, "toy")

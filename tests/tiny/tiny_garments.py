@@ -9,7 +9,6 @@ VIT = {"architecture": "vit_tiny_patch16_224", "img_size": 64, "patch_size": 16,
 
 
 def garments(_pool: str = "catalog") -> scenes.Garments:
-    """Two rectangles per class."""
     grey = torch.zeros(20, 28, 28)
     for i in range(20):
         grey[i, 4 : 14 + i // 2, 4 : 24 - i // 2] = 0.7

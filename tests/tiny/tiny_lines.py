@@ -46,7 +46,6 @@ def reflections(table: Callable[[xr.Dataset], pd.DataFrame], *, within: tuple[fl
 
 
 def scattered(seed: int, models: int = 8, axes: str = "linear") -> xr.Dataset:
-    """Models about a line, the catalog's accuracies and those of three scales drawn at random."""
     rng = np.random.default_rng(seed)
     start = rng.uniform(0.4, 0.95, models)
     ood = (start[:, None] * [0.9, 0.8, 0.6] + rng.normal(0, 0.04, (models, 3))).clip(0.01, 0.99)

@@ -21,7 +21,6 @@ OUTLINED = dataclasses.replace(  # the smallest segmentation
 
 
 def predictions(shares, objects=20):
-    """Models that classify the first `share` of the objects correctly under each scenario."""
     rows = [
         (model, name, "bag", number, float(name != "unshifted"), "bag" if number < share * objects else "shoe")
         for model, own in shares.items()
@@ -32,5 +31,4 @@ def predictions(shares, objects=20):
 
 
 def found(shares):
-    """The accuracies of such predictions, under the scenarios of the first model."""
     return claims.accuracies(predictions(shares), next(iter(shares.values())), settings=RESAMPLED)

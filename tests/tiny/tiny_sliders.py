@@ -18,7 +18,6 @@ SHIFTS = ["heavy snow", "cartoon style"]
 
 
 def pipeline(folder: Path, tokens: Path, classes: list[str]) -> StableDiffusionPipeline:
-    """The pipeline of a folder, which knows the tokens of the classes."""
     pipe = text_to_image.load_pipeline(folder, "cpu")
     text_to_image.load_tokens(pipe, tokens, classes)
     return pipe

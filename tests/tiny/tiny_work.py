@@ -20,7 +20,6 @@ def shelf(folder: Path, count: int = COUNT) -> units.Shelf[int]:
 
 
 def square(folder: Path, number: int, unit: units.Unit) -> None:
-    """Writes the square of a number, and nothing else; everything goes smoothly."""
     units.write_bytes(unit.path, f"{number**2}\n".encode())
     unit.finish()
 
@@ -36,7 +35,6 @@ def begun(folder: Path, number: int) -> int:
 
 
 def lasting(folder: Path, number: int, unit: units.Unit) -> None:
-    """Writes the square of a number when it may."""
     begun(folder, number)
     square(folder, number, unit)
 

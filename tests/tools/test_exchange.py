@@ -41,7 +41,6 @@ def answer(model: str, shift: str, number: int, seed: int, scale: float) -> int:
 
 
 def csv_files(models=tuple(STEADY)) -> dict[str, bytes]:
-    """The csv files; those of AlexNet have whole numbers where the others have floats, and the tenth of the scale."""
     files = {}
     for model, shift in itertools.product(models, SHIFTS):
         keys = [(number, seed, scale) for own, number, seed in TRAJECTORIES if own == shift for scale in SCALES]
@@ -52,7 +51,6 @@ def csv_files(models=tuple(STEADY)) -> dict[str, bytes]:
 
 
 def pictures() -> dict[str, bytes]:
-    """The pictures of all trajectories; under every shift another scale 0, as after a run on other machines."""
     return {published(*key, scale): jpeg(*key, scale) for key in TRAJECTORIES for scale in SCALES}
 
 
@@ -150,7 +148,6 @@ def test_the_committed_results_are_never_imported_over(foreign, overlay):
 
 @pytest.fixture
 def small(tmp_path) -> dict:
-    """A benchmark of two shifts, two classes, one seed and two classifiers in a folder of its own, and its parameters."""
     sections = read.load(paths.resolve("params.yaml"), paths.resolve("smoke.yaml"))
     layout = paths.Layout(str(tmp_path / "own"))
     keys = [

@@ -63,10 +63,7 @@ def test_who_is_always_right_is_right_ranks_first_and_never_fails(found, errors)
 
 
 def test_who_guesses_is_right_once_in_as_many_as_there_are_classes(run, errors):
-    """At each scale within three standard errors of independent guesses; so is the drop along the scale, from none.
-
-    Three, not the interval's two: one interval of 95 % in twenty leaves the truth out, and these guesses are drawn only once.
-    """
+    """At each scale within three standard errors of independent guesses; so is the drop along the scale, from none."""
     rows, share = whole(accuracy.accuracy(errors), CHANCE), 1 / len(run.base.classes)
     n = errors["n"].sel(shift=accuracy.ALL).item()
     above = rows[rows["scale"] > 0]  # scale 0 is one picture for all shifts of a class and seed

@@ -136,7 +136,6 @@ def test_the_gate_names_what_is_missing_before_anything_is_made(sections, sectio
 
 @pytest.mark.slow
 def test_the_gate_asks_the_profiles_classifiers_about_imagenet_under_both_preprocessings(sections, layout):
-    """AlexNet names every picture a hen: 4 of 8 right, whatever the preprocessing; the paper's Table 7 leaves it out."""
     counts = gate.measure(changed(sections, "base", out=str(layout.root / "gate")), CLASSES).set_index(["model", "preprocessing"])
     assert counts.loc["alexnet"].to_dict("index") == {how: {"n": 8, "right": 4} for how in ("model", "paper")}
     verdicts = gate.report(counts.loc[["alexnet"]].reset_index())

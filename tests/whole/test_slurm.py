@@ -115,7 +115,6 @@ def test_a_block_that_is_cancelled_in_the_middle_of_a_step_costs_no_more_than_th
 
 
 def test_work_that_the_walltime_of_a_block_cuts_off_ends_complete_in_the_next(node, start, tmp_path):
-    """A minute is the shortest that SLURM has."""
     folder, expected = tmp_path / "spread", tmp_path / "here"
     (folder / "notes").mkdir(parents=True)
     call = f"tiny_work.drive(Path({str(folder)!r}), {str(cluster(tmp_path, '00:01:00'))!r}, tiny_work.lasting)"

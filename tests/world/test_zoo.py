@@ -51,7 +51,6 @@ def count(options: dict) -> int:
 
 @pytest.mark.parametrize("name", ["one", "deit", "mae", "mae_probe"])
 def test_a_classifier_is_trained_once_to_the_golden_one_recorded_and_then_left_alone(name, run):
-    """Roughly golden: a training enlarges the differences with which processors round."""
     member = {m.name: m for m in members()}[name]
     entry = zoo.build_member(member, run, quality_images=8)
     assert entry["quality"]["accuracy"]["n"] == 8 and entry["steps"] == {"mae": 4}.get(name, 2)
