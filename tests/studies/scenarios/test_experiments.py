@@ -130,15 +130,17 @@ def test_miou_divides_sums_and_not_images():
 
 
 def test_the_same_seed_trains_the_same_network_to_the_byte(experiment, tmp_path, monkeypatch):
+    """The smallest unit twice; another seed gives another map, and so does another run, of the same garments."""
     monkeypatch.setattr(subjects, "NAMES", ("grey", subjects.DRAWN))
     own = dataclasses.replace(experiment, settings=dataclasses.replace(experiment.settings, images=1), classes=["sneaker"])
-    found, written = own.garments(), []
-    for number, seed in enumerate((1, 1, 2)):
+    found, written, stamps = own.garments(), [], []
+    for number, (seed, run) in enumerate(((1, 1), (1, 1), (2, 1), (1, 2))):
         outlined = dataclasses.replace(OUTLINED, seed=seed)
-        made = [units.Unit(tmp_path / str(number) / f"{kind}.parquet", str(seed)) for kind in ("maps", "overlaps")]
-        segmentation.train_and_segment("PSPNet", 1, own, outlined, found, made, tmp_path / "checkpoints")
+        stamps.append(segmentation.stamp("PSPNet", run, own, outlined))
+        made = [units.Unit(tmp_path / str(number) / f"{kind}.parquet", stamps[-1]) for kind in ("maps", "overlaps")]
+        segmentation.train_and_segment("PSPNet", run, own, outlined, found, made, tmp_path / "checkpoints")
         written.append(made[1].path.read_bytes())
-    assert written[0] == written[1] != written[2]
+    assert written[0] == written[1] != written[2] and stamps[3] != stamps[0] == stamps[1]
     assert not list((tmp_path / "checkpoints").glob("*.pt"))
     assert len(tables.read(tmp_path / "0" / "maps.parquet", tables.images)) == 1 + 2
 
