@@ -1,5 +1,6 @@
 """What the studies share: checkpoints, the choice of trajectories, and classifiers by name."""
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,14 @@ def choose(kept: pd.DataFrame, settings: Any, classes: list[str]) -> pd.DataFram
 
 
 def judges(sources: Mapping[str, str], labels: list[str], device: str) -> list[classifiers.Classifier]:
-    """The classifiers of a section of the parameters."""
-    return [classifiers.own_classifier(source, name=name, labels=labels, device=device) for name, source in sources.items()]
+    """The classifiers of a section of the parameters, loaded once for all units that a process makes."""
+    return loaded(tuple((name, *told) for name, told in digests(sources).items()), tuple(labels), device)
+
+
+@functools.lru_cache(maxsize=1)
+def loaded(sources: tuple[tuple[str, ...], ...], labels: tuple[str, ...], device: str) -> list[classifiers.Classifier]:
+    """Classifiers by name, source and the digest of their weights."""
+    return [classifiers.own_classifier(source, name=name, labels=list(labels), device=device) for name, source, _ in sources]
 
 
 def digests(sources: Mapping[str, str]) -> dict[str, list[str]]:
