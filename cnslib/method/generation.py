@@ -311,10 +311,3 @@ def rows(shift: str, name: str, seed: int, scales: list[float], images: Images, 
     """Rows of the images table. What is stored is the image: a JPEG of that quality is what every model sees; 0 stores it without loss."""
     for scale, image in zip(scales, images.numpy(), strict=True):
         yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(image, quality=quality)}
-
-
-def change(shard: pd.DataFrame, unshifted: pd.DataFrame) -> pd.DataFrame:
-    """How far each image of a shard is from the unshifted one of its class and seed: mean absolute difference in grey levels."""
-    start = pd.MultiIndex.from_frame(unshifted[["class", "seed"]]).get_indexer(pd.MultiIndex.from_frame(shard[["class", "seed"]]))
-    plain = tables.pictures(unshifted, UNSHIFTED).astype(int)[start]
-    return shard[tables.KEY].assign(change=abs(tables.pictures(shard, "shard") - plain).mean(axis=(1, 2, 3)))

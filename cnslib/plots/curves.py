@@ -9,7 +9,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from cnslib.plots.dots import dots
-from cnslib.plots.palette import MARKERS
+from cnslib.plots.palette import MARKERS, displayed
 from cnslib.plots.palette import looks as fixed_looks
 from cnslib.stats.accuracy import ALL
 
@@ -33,7 +33,7 @@ def estimate_lines(
     """
     for name, look in fixed_looks(table[hue].unique()).items():
         part = table[table[hue] == name].sort_values(x)
-        axes.plot(part[x], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **look)
+        axes.plot(part[x], part["estimate"], markersize=3.5, linewidth=1.2, label=displayed(name), **look)
         axes.fill_between(part[x], part["low"], part["high"], color=look["color"], alpha=0.12, linewidth=0)
     axes.set(xlabel=along or x, ylabel=label)
     if level is not None:
@@ -63,7 +63,7 @@ def bump_lines(axes: Axes, table: pd.DataFrame, *, shown: list[str]) -> None:
         axes.plot(part["scale"], part["estimate"], color=colour, linewidth=2 if strong else 0.8, zorder=2 + strong, clip_on=False)
         axes.plot([last, 1.17 * last], [end["estimate"], place], color=colour, linewidth=0.6, clip_on=False, zorder=1)
         style = {"color": colour, "fontsize": "small"} if strong else {"color": INK, "fontsize": "x-small"}
-        axes.text(1.18 * last, place, model, va="center", **style)
+        axes.text(1.18 * last, place, displayed(model), va="center", **style)
         if strong:
             right = last * (1.03 + 0.08 * shown.index(model) / len(shown))
             axes.vlines(right, end["low"], end["high"], color=colour, linewidth=1.4)
@@ -76,7 +76,7 @@ def axis_lines(axes: Axes, table: pd.DataFrame, *, order: list[str]) -> None:
     """Accuracy drop against the slider scale, one curve per classifier of an axis (Figs. 9 to 12); intervals at the last scale alone."""
     for place, (name, look) in enumerate(fixed_looks(order).items()):
         part = table[table["model"] == name].sort_values("scale")
-        axes.plot(part["scale"], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **look)
+        axes.plot(part["scale"], part["estimate"], markersize=3.5, linewidth=1.2, label=displayed(name), **look)
         end = part.iloc[-1]
         axes.vlines(end["scale"] * (1.06 + 0.2 * place / len(order)), end["low"], end["high"], color=look["color"], linewidth=1.4)
     axes.axhline(0, color="0.7", linewidth=0.6, zorder=0)
@@ -101,9 +101,11 @@ def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFram
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle=":", zorder=0)
     for name, look in fixed_looks(table[hue].unique()).items():
         part = table[table[hue] == name].sort_values(["fpr", "tpr"])
-        axes.plot(part["fpr"], part["tpr"], color=look["color"], linewidth=1.3, label=name)
+        axes.plot(part["fpr"], part["tpr"], color=look["color"], linewidth=1.3, label=displayed(name))
     for marker, row in zip(MARKERS, points.itertuples(), strict=False):
-        axes.plot(row.fpr, row.tpr, marker, color="0.15", markersize=5, linestyle="none", label=row.name, clip_on=False, zorder=3)
+        axes.plot(
+            row.fpr, row.tpr, marker, color="0.15", markersize=5, linestyle="none", label=displayed(row.name), clip_on=False, zorder=3
+        )
     axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
 
 
@@ -138,4 +140,6 @@ def curve_among_others(axes: Axes, table: pd.DataFrame, name: str) -> None:
     estimate_lines(axes, table[table["model"] == name], label="", along="slider scale")
     ends = others[others["scale"] == others["scale"].max()].set_index("model")["estimate"]
     for end in dict.fromkeys([ends.idxmax(), ends.idxmin()] if len(ends) else []):
-        axes.annotate(end, (1, ends[end]), (3, 0), ("axes fraction", "data"), "offset points", va="center", fontsize="x-small", color=INK)
+        axes.annotate(
+            displayed(end), (1, ends[end]), (3, 0), ("axes fraction", "data"), "offset points", va="center", fontsize="x-small", color=INK
+        )

@@ -1,5 +1,7 @@
 """Dots with their intervals: rows of estimates, the paper's axes, its claims, and accuracy on the line (Figs. 22 to 24; Tables 3 to 5)."""
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -8,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnslib.plots import figures
-from cnslib.plots.palette import looks
+from cnslib.plots.palette import displayed, looks
 from cnslib.stats import verdicts
 
 COLOURS = dict(zip(verdicts.WORDS, (2, 0, 3, 7, None), strict=True))  # places in the colour-blind palette
@@ -36,11 +38,11 @@ def dots(
         part = levels.get_group(name).set_index(y).reindex(order)
         arms = part[["low", "high"]].sub(part["estimate"], axis=0).abs().T
         heights = np.arange(len(order)) + 0.6 / max(len(styles), 2) * (place - (len(styles) - 1) / 2)
-        axes.errorbar(part["estimate"], heights, xerr=arms, linestyle="none", markersize=4, elinewidth=1, label=name, **look)
+        axes.errorbar(part["estimate"], heights, xerr=arms, linestyle="none", markersize=4, elinewidth=1, label=displayed(name), **look)
     if reference is not None:
         axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.set(xlabel=label, ylim=(len(order) - 0.5, -0.5))
-    axes.set_yticks(range(len(order)), order)
+    axes.set_yticks(range(len(order)), map(displayed, order))
 
 
 def axis_panels(
@@ -68,33 +70,18 @@ def axis_panels(
 
 
 def verdict_rows(axes: Axes, table: pd.DataFrame) -> None:
-    """Every claim in a row, by family, with a mark below its verdict, its estimate and its interval.
-
-    A hollow circle marks the verdict by average drop, for the claims that are about rCE.
-    """
-    words, palette = list(COLOURS), sns.color_palette("colorblind")
+    """A forest plot of claims: each estimate with its interval, by family, in the colour of its verdict; above zero it is as claimed."""
+    palette = sns.color_palette("colorblind")
     for row, claim in enumerate(table.itertuples()):
-        color = "0.8" if COLOURS[claim.verdict] is None else palette[COLOURS[claim.verdict]]
-        axes.axhline(row, color="0.93", linewidth=0.6, zorder=0)
-        axes.plot(words.index(claim.verdict), row, "oDXs."[words.index(claim.verdict)], color=color, markersize=6)
-        if claim.drop_verdict:
-            axes.plot(words.index(claim.drop_verdict) + 0.25, row, "o", color="0.35", markerfacecolor="none", markersize=5)
-    axes.set(xlim=(-0.5, len(words) - 0.5), ylim=(len(table) - 0.5, -0.5))
-    axes.set_xticks(range(len(words)), [word.replace(" ", "\n") for word in words], fontsize="small")
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(len(table)), table["claim"], fontsize="small")
-    axes.tick_params(length=0)
-    sns.despine(ax=axes, left=True, bottom=True)
-    families = table["family"].where(table["family"] != table["family"].shift(), "")
-    numbers = table[["estimate", "low", "high"]].round(3) + 0.0  # no negative zero
-    for row, (family, values) in enumerate(zip(families, numbers.to_numpy(), strict=True)):
-        text = "" if np.isnan(values[0]) else "{:.3f} ({:.3f} to {:.3f})".format(*values)
-        for said, right, weight in ((text, 4, "normal"), (family, 108, "bold")):
-            axes.annotate(
-                said, (1, row), (right, 0), ("axes fraction", "data"), "offset points", va="center", fontsize="small", weight=weight
-            )
-        if family:
-            axes.axhline(row - 0.5, color="0.5", linewidth=0.6)
+        colour, number = COLOURS[claim.verdict], list(COLOURS).index(claim.verdict)
+        style: dict = {"color": "0.6" if colour is None else palette[colour], "marker": "oDXs."[number]}
+        arms = np.abs([[claim.low - claim.estimate], [claim.high - claim.estimate]])
+        axes.errorbar(claim.estimate, row, xerr=arms, linestyle="none", elinewidth=1, label=claim.verdict, **style)
+    axes.axvline(0, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
+    axes.set(xlabel="estimate", ylim=(len(table) - 0.5, -0.5))
+    axes.set_yticks(range(len(table)), [textwrap.fill(claim, 52) for claim in table["claim"]], fontsize="small")
+    unique = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    axes.legend(unique.values(), unique, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(unique))
 
 
 def fitted_points(axes: Axes, table: pd.DataFrame, *, families: dict[str, list[str]]) -> None:
@@ -104,7 +91,9 @@ def fitted_points(axes: Axes, table: pd.DataFrame, *, families: dict[str, list[s
         across, up = (
             np.clip([own[name] - own[f"{name}_low"], own[f"{name}_high"] - own[name]], 0, None).astype(float) for name in ("id", "ood")
         )
-        axes.errorbar(own["id"], own["ood"], up, across, label=family, elinewidth=0.5, ecolor="0.8", markersize=5, linestyle="none", **look)
+        axes.errorbar(
+            own["id"], own["ood"], up, across, label=displayed(family), elinewidth=0.5, ecolor="0.8", markersize=5, linestyle="none", **look
+        )
     line = table.sort_values("id")
     axes.plot(line["id"], line["expected"], color="0.2", linewidth=1, zorder=1)
     axes.axline((0.4, 0.4), (0.6, 0.6), color="0.7", linewidth=0.8, linestyle=":", zorder=0)

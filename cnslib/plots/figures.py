@@ -119,7 +119,7 @@ def panels(
         with palette.pinned(hues):
             draw(axes, table[table[by] == level], **settings)
         lowest, leftmost = place + columns >= len(levels), place % columns == 0
-        axes.set(title=level, xlabel=axes.get_xlabel() if lowest else "", ylabel=axes.get_ylabel() if leftmost else "")
+        axes.set(title=palette.displayed(level), xlabel=axes.get_xlabel() if lowest else "", ylabel=axes.get_ylabel() if leftmost else "")
         axes.tick_params(labelbottom=lowest, labelleft=leftmost)  # also above an empty place, where label_outer shows none
     for axes in grid.flat[len(levels) :]:
         axes.set_visible(False)
@@ -127,7 +127,7 @@ def panels(
         for axes in grid.flat[: len(levels)]:
             label_ends(axes)
     else:
-        legend(figure, grid.flat[: len(levels)], names=palette.looks(hues))
+        legend(figure, grid.flat[: len(levels)], names=map(palette.displayed, palette.looks(hues)))
     figure.tight_layout()
     return figure
 

@@ -8,14 +8,16 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from cnslib.plots import palette, sheets
+from cnslib.stats.accuracy import ALL
 
 
 def drop_map(table: pd.DataFrame, members: dict[str, list[str]]) -> Figure:
     """Accuracy drop per classifier and shift (axis, model, shift, n, estimate, low, high), the classifiers by axis and in its order.
 
-    A bold number differs from zero for certain. What is not among the shifts of the fixed order, such as all of them, stands first.
+    All shifts together stand first, then the one that costs most. A bold number differs from zero for certain.
     """
-    shifts, heights = palette.ordered(table["shift"]), [len(names) for names in members.values()]
+    hardness = table.groupby("shift")["estimate"].mean().sort_values(ascending=False, kind="stable")
+    shifts, heights = sorted(hardness.index, key=ALL.__ne__), [len(names) for names in members.values()]
     size = (2.4 + 0.5 * len(shifts), 2 + 0.24 * sum(heights))
     figure, grid = plt.subplots(len(members), 1, figsize=size, height_ratios=heights, sharex=True, squeeze=False, layout="constrained")
     limits = {"vmin": min(0.0, table["estimate"].min()), "vmax": table["estimate"].max()}
@@ -29,6 +31,7 @@ def drop_map(table: pd.DataFrame, members: dict[str, list[str]]) -> Figure:
         for text, sure in zip(axes.texts, certain, strict=True):
             text.set(weight="bold" if sure else "normal", alpha=1 if sure else 0.7)
         axes.set(title=axis, xlabel="", ylabel="")
+        axes.set_yticklabels(map(palette.displayed, names), rotation=0)
         axes.tick_params(length=0, labelbottom=axes is grid[-1, 0])
     counts = table.groupby("shift")["n"].first()
     grid[-1, 0].set_xticklabels([f"{shift} ({counts[shift]})" for shift in shifts], rotation=40, ha="right", rotation_mode="anchor")
@@ -70,4 +73,5 @@ def answer_sheet(strip: UInt8[np.ndarray, "1 scales height width 3"], said: pd.D
     look = {"annot": wide["top1"], "annot_kws": {"size": 8}, "fmt": "", "cmap": "crest_r", "cbar": False}
     sns.heatmap(wide["probability"], vmin=0, vmax=1, ax=below, **look)
     below.set(xlabel="slider scale", ylabel="")
+    below.set_yticklabels(map(palette.displayed, wide["top1"].index), rotation=0)
     return figure

@@ -121,7 +121,7 @@ def classified(
                 said = next(words[key] for key in keys if key in words)
                 judge(axes, (column * wide, row * high), wide, high - below, said, strip["class"])
         names = strips[part]["shift"] + "\n" + strips[part]["class"]
-        names += "\n" + strips[part]["model"] if strips["model"].nunique() > 1 else ""
+        names += "\n" + strips[part]["model"].map(palette.displayed) if strips["model"].nunique() > 1 else ""
         axes.set_yticks(np.arange(len(names)) * high + (high - below) / 2, names, fontsize="small")
         axes.set_xticks((np.arange(len(scales)) + 0.5) * wide, [f"{scale:g}" for scale in scales])
         axes.xaxis.tick_top()
@@ -158,7 +158,7 @@ def close_up(
     axes.set(xlabel="slider scale", ylabel=label)
     for model, look in palette.looks(table["model"].unique()).items():
         own = table[table["model"] == model].sort_values("scale")
-        axes.plot(own["scale"].map(scales.index), own[value], markersize=4, linewidth=1.4, label=model, **look)
+        axes.plot(own["scale"].map(scales.index), own[value], markersize=4, linewidth=1.4, label=palette.displayed(model), **look)
         if marked and marked[model] in scales:
             axes.axvline(scales.index(marked[model]), color=look["color"], linewidth=1, linestyle="--", zorder=0)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))

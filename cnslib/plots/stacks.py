@@ -1,4 +1,4 @@
-"""Where trajectories end, as bars stacked to 100 % (wrong before any shift, first wrong at some scale, never) and side by side (Fig. 8)."""
+"""Where trajectories end, as bars stacked to 100 % (wrong before any shift, first wrong at some scale, never; Fig. 8)."""
 
 import numpy as np
 import pandas as pd
@@ -8,44 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from cnslib.plots import dots, figures, palette
+from cnslib.plots import dots, palette
 from cnslib.stats.accuracy import NEVER
 
 BEFORE, AFTER = "0.45", "0.92"  # greys of what the shift does not decide: wrong before it, never wrong
 LEAST = 0.08  # of a share that has room for its number
-
-FAILED = "failure point (scale)"
-OF = {  # definition of a failure point distribution: what its bars are shares of, and what stands below them
-    "over trajectories": ("share of trajectories", FAILED),
-    "per model": ("share of the model's failures", FAILED),
-    "pooled": ("share of all models' failures", FAILED),
-    "cumulative": ("share of the model's failures", "failure point up to (scale)"),
-    "error count": ("share of trajectories", "scale of an error, first or not"),
-}
-
-
-def definition_panels(table: pd.DataFrame) -> Figure:
-    """Bars per model with intervals (Fig. 8), a panel per definition of a failure point distribution (column definition), one legend."""
-    definitions, styles = list(dict.fromkeys(table["definition"])), palette.looks(table["model"].unique())
-    figure, grid = plt.subplots(-(-len(definitions) // 3), 3, figsize=(8.4, 2.4 * -(-len(definitions) // 3)), squeeze=False)
-    panels, width = list(grid.flat[: len(definitions)]), 0.8 / len(styles)
-    for axes, name in zip(panels, definitions, strict=True):
-        share, scale = OF[name]
-        axes.set(title=name, ylabel=share, xlabel=scale)
-        rows = table[table["definition"] == name]
-        places = {scale: i for i, scale in enumerate(dict.fromkeys(rows["scale"]))}
-        for i, (model, look) in enumerate(styles.items()):
-            part = rows[rows["model"] == model]
-            x = part["scale"].map(places) + (i - (len(styles) - 1) / 2) * width
-            arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
-            axes.bar(x, part["estimate"], width, color=look["color"], label=model)
-            axes.errorbar(x, part["estimate"], arms, fmt="none", ecolor="0.3", elinewidth=0.6)
-        axes.set_xticks(list(places.values()), [str(scale) for scale in places])
-    for axes in grid.flat[len(definitions) :]:
-        axes.set_visible(False)
-    figures.legend(figure, panels)
-    figure.tight_layout()
-    return figure
 
 
 def failure_stacks(axes: Axes, table: pd.DataFrame, *, y: str = "model", rows: list[str] | None = None, unit: str = "scale") -> None:
@@ -65,7 +32,7 @@ def failure_stacks(axes: Axes, table: pd.DataFrame, *, y: str = "model", rows: l
             shares = [f"{share:.0%}" if share >= LEAST else "" for share in width]
             axes.bar_label(bars, shares, label_type="center", fontsize="x-small", color="white" if colour == BEFORE else "0.25")
         left = left + np.nan_to_num(width)
-    axes.set_yticks(range(len(rows)), rows)
+    axes.set_yticks(range(len(rows)), map(palette.displayed, rows))
     axes.set(xlim=(0, 1), ylim=(len(rows) - 0.5, -0.5), xlabel="share of trajectories, by where they fail first")
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.tick_params(axis="y", length=0)

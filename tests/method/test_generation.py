@@ -176,16 +176,6 @@ def test_only_shards_whose_inputs_changed_are_drawn_again(draw, tmp_path):
         draw(tmp_path, ["heavy fog"], **FEW)
 
 
-def flat(shift, value, seed=1, scale=0.0):
-    return {"shift": shift, "class": "bag", "seed": seed, "scale": scale, "image": tables.encode(np.full((4, 4, 3), value, np.uint8))}
-
-
-def test_change_is_the_mean_distance_to_the_own_unshifted_image():
-    unshifted = pd.DataFrame([flat("unshifted", 10), flat("unshifted", 200, seed=2)])
-    shard = pd.DataFrame([flat("heavy fog", 30, scale=1.0), flat("heavy fog", 150, seed=2, scale=1.0)])
-    assert generation.change(shard, unshifted)["change"].tolist() == [20.0, 50.0]
-
-
 def images(drawn, way, shift, **key):
     table = tables.read(drawn(way)[shift], tables.images)
     for column, value in key.items():

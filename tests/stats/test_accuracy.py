@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 import xarray as xr
-from tiny_answers import HAND, SETTINGS, errors, estimates, falling, predictions, random_predictions
+from tiny_answers import HAND, SCALES, SETTINGS, errors, estimates, falling, predictions, random_predictions
 from tiny_settings import resampled
 
 from cnslib.core import tables
@@ -195,6 +195,23 @@ def test_the_hardest_shift_is_told_by_resamples_that_know_every_shift_and_level_
     assert table.to_dict() == {"heavy fog": 0.5, "heavy snow": 0.5, "heavy dust": 0.0}
     lost[1:, 0] = np.nan
     assert accuracy.hardest(lost)["probability"].isna().all()
+
+
+def test_over_the_same_classes_a_shift_is_not_hard_because_of_the_classes_that_are_left_under_it():
+    """Bags always fail and coats never; under fog, bags alone are left. By hand: bags fail under both, and with equal weights half do."""
+    parts = [predictions({"vit": [".x"]}, shift, SCALES[:2]) for shift in ("heavy snow", "heavy fog", "heavy rain")]
+    coats = [part.assign(**{"class": "coat", "top1": "coat"}) for part in (parts[0], pd.concat([parts[2], parts[2].assign(seed=2)]))]
+    wrong = accuracy.wrong_predictions(pd.concat([*parts, *coats]))
+    last = {"resample": 0, "scale": 1, "model": 0}
+    assert accuracy.by_shift(wrong, SETTINGS)[last].to_series().to_dict() == pytest.approx(
+        {"heavy fog": 1, "heavy rain": 1 / 3, "heavy snow": 1 / 2, accuracy.ALL: 1 / 2}
+    )
+    alike = accuracy.same_classes(wrong, SETTINGS)
+    assert alike[last].to_series().tolist() == [1, 1, 1, 1] and alike["n"].to_numpy().tolist() == [1, 1, 1, 3]
+    both = accuracy.same_classes(wrong[wrong["shift"] != "heavy fog"], SETTINGS)
+    assert both[last].to_series().tolist() == [0.5, 0.5, 0.5] and both["n"].to_numpy().tolist() == [3, 2, 5]
+    with pytest.raises(ValueError, match="no class has one under every shift"):
+        accuracy.same_classes(wrong[(wrong["shift"] == "heavy fog") | (wrong["class"] == "coat")], SETTINGS)
 
 
 def test_held_out_pictures_are_drawn_one_by_one_within_their_class_whatever_their_numbers(tmp_path):
