@@ -31,7 +31,7 @@ myst_heading_anchors = 3
 # links to folders lead nowhere
 suppress_warnings = ["mystnb.unknown_mime_type", "myst.header", "myst.xref_missing", "misc.highlighting_failure"]
 WIDGET = "application/vnd.jupyter.widget-view+json"
-CORE = [*range(10), 14, 16, 11]  # the chapters that are read in an afternoon; the others are appendices
+CORE = [14, *range(10), 16, 11]  # the chapters that are read in an afternoon; the others are appendices
 
 
 def chapters(root: Path) -> dict[int, str]:

@@ -19,7 +19,7 @@ from cnslib.core import paths
 from cnslib.tools import kernels
 
 READ = Path(__file__).parent
-CORE = [*range(10), 14, 16, 11]  # the chapters of the core track, in the order of reading
+CORE = [14, *range(10), 16, 11]  # the core track in the order of reading: photographs first
 MARK = re.compile(r"<!--.*?-->", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
 OPEN_ROWS = 20  # a longer table is folded away
