@@ -24,7 +24,7 @@ IDENTITY = {
     "shift": pa.Column(str),
     "class": pa.Column(str),
     "seed": pa.Column("int64", pa.Check.ge(0)),
-    "scale": pa.Column(float, pa.Check.ge(0)),
+    "scale": pa.Column(float),
 }
 
 

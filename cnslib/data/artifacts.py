@@ -26,8 +26,8 @@ MODELS, SUMMARY = "models.csv", "heldout.csv"  # numbers of weights; accuracies 
 def grid(base: Base, *, repeated: bool = False) -> pd.MultiIndex:
     """Every (shift, class, seed, scale) there is to be: scale 0 under the shift "unshifted", or `repeated` under each shift."""
     scales, axes = [float(scale) for scale in base.scales], [base.classes, range(1, base.seeds + 1)]
-    above = [scale for scale in scales if scale > 0]
-    parts = [(base.shifts, scales)] if repeated else [([UNSHIFTED], [0.0]), (base.shifts, above)]
+    others = [scale for scale in scales if scale != 0]
+    parts = [(base.shifts, scales)] if repeated else [([UNSHIFTED], [0.0]), (base.shifts, others)]
     keys = [key for shifts, some in parts for key in itertools.product(shifts, *axes, some)]
     return pd.MultiIndex.from_tuples(keys, names=tables.KEY).sort_values()
 
@@ -73,7 +73,7 @@ def images(folder: Path, shift: str) -> pd.DataFrame:
 
 def drawn_as(rows: pd.DataFrame) -> pd.MultiIndex:
     """The keys under which the images of rows were drawn: those of scale 0 once, unshifted."""
-    return pd.MultiIndex.from_frame(rows[tables.KEY].assign(shift=rows["shift"].where(rows["scale"] > 0, UNSHIFTED)))
+    return pd.MultiIndex.from_frame(rows[tables.KEY].assign(shift=rows["shift"].where(rows["scale"] != 0, UNSHIFTED)))
 
 
 def with_pictures(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
@@ -200,7 +200,7 @@ def kept(run: Run) -> pd.DataFrame:
 
 def of_kept(rows: pd.DataFrame, kept: pd.DataFrame, name: str) -> pd.DataFrame:
     """The rows of whole kept trajectories; where scale 0 is stored once, each shift takes it from there. ValueError counts missing ones."""
-    shifted = rows[rows["scale"] > 0]  # scale 0 is the same under every shift, and would be found for trajectories without other rows
+    shifted = rows[rows["scale"] != 0]  # scale 0 is the same under every shift, and would be found for trajectories without other rows
     tables.select(shifted, kept, tables.TRAJECTORY, name)
     whole = tables.trajectories(rows, sorted(set(kept["shift"]))) if (rows["shift"] == UNSHIFTED).any() else rows
     return tables.select(whole, kept, tables.TRAJECTORY, name)

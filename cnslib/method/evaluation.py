@@ -172,9 +172,9 @@ def answer(
 
 def grid(images: Path, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> dict[Path, list[tuple]]:
     """The image tables of a benchmark, each with the keys (shift, class, seed, scale) that it must hold."""
-    shards, above = {}, [scale for scale in scales if scale > 0]
+    shards, others = {}, [scale for scale in scales if scale != 0]
     for shift in (UNSHIFTED, *shifts):
-        keys = itertools.product([shift], classes, range(1, seeds + 1), [0.0] if shift == UNSHIFTED else above)
+        keys = itertools.product([shift], classes, range(1, seeds + 1), [0.0] if shift == UNSHIFTED else others)
         shards[images / f"{identifier(shift)}.parquet"] = list(keys)
     return shards
 

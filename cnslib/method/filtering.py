@@ -215,7 +215,7 @@ def started_in_class(scores: pd.DataFrame) -> pd.Series:
 
 def labelled_images(scores: pd.DataFrame) -> pd.DataFrame:
     """The shifted images whose trajectory starts in class: the population of Table 2b. ValueError where none does."""
-    found = scores[started_in_class(scores) & (scores["scale"] > 0)]
+    found = scores[started_in_class(scores) & (scores["scale"] != 0)]
     best = float(scores.loc[scores["scale"] == 0, "class_probability"].max())
     demand(len(found) > 0, "base.oracle, its best probability for the class of an unshifted image", best, f"{KNOWN} or more for some")
     return found

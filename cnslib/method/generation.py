@@ -249,15 +249,15 @@ def generate(
     sampler: Sampler, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int, origin: Origin, sliders: Path, folder: Path
 ) -> dict[str, Path]:
     """Makes the shards that are missing or outdated: one of scale 0 ("unshifted") and one per shift of all other scales."""
-    above, stamped = [scale for scale in scales if scale > 0], functools.partial(stamp, sampler, classes, seeds=seeds, origin=origin)
+    others, stamped = [scale for scale in scales if scale != 0], functools.partial(stamp, sampler, classes, seeds=seeds, origin=origin)
     files = {UNSHIFTED: (f"{UNSHIFTED}.parquet", stamped(scales=[0.0]))}
     for shift in shifts:
         digests = [adapters.file_digest(slider_path(sliders, shift, name)) for name in classes]
-        told = above if sampler.way.merged else scales  # as in the stamps of tables that are there
+        told = others if sampler.way.merged else scales  # as in the stamps of tables that are there
         files[shift] = f"{identifier(shift)}.parquet", stamped(scales=told, sliders=digests)
     shelf = units.Shelf(folder, files)
     if waiting := shelf.waiting():
-        draw_shards(sampler, {shift: shelf[shift] for shift in waiting}, classes, sliders=sliders, scales=above, seeds=seeds)
+        draw_shards(sampler, {shift: shelf[shift] for shift in waiting}, classes, sliders=sliders, scales=others, seeds=seeds)
     else:
         shutil.rmtree(folder / PARTS, ignore_errors=True)  # of a run that was killed before it had
     return shelf.paths

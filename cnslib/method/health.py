@@ -56,10 +56,10 @@ class Judge:
         plain, shifted = self.clip.text_features([PROMPT.format(token=name), SHIFT_PROMPT.format(token=name, text=f"in {shift}")])
         return self.clip.image_features(images) @ (shifted - plain)
 
-    def structure(self, images: UInt8[np.ndarray, "scales height width 3"]) -> Float[Tensor, "scales"]:
-        """Cosine of each image's features with those of the first image."""
+    def structure(self, images: UInt8[np.ndarray, "scales height width 3"], start: int) -> Float[Tensor, "scales"]:
+        """Cosine of each image's features with those of the unshifted image, whose place is `start`."""
         features = self.image_encoder.features(images)
-        return features @ features[0]
+        return features @ features[start]
 
 
 def drawing_settings(settings: Sliders, start_fraction: float) -> Generation:
@@ -84,21 +84,23 @@ def measure(
     sampler: generation.Sampler, sliders: dict[tuple, Path], key: tuple[str, str], *, scales: list[float], seeds: int, judge: Judge
 ) -> pd.DataFrame:
     """The report of one slider."""
-    (shift, name), parts, places = key, [], [0.0, *(float(scale) for scale in scales if scale > 0)]
+    (shift, name), parts = key, []
     for seed in range(1, seeds + 1):
         images = images_of(sampler, sliders[key], name, seed, scales).numpy()
-        scores = {"alignment": judge.alignment(images, shift, name).tolist(), "structure": judge.structure(images).tolist()}
-        parts.append(pd.DataFrame({"scale": places, **scores}).assign(seed=seed))
+        alignment, structure = judge.alignment(images, shift, name), judge.structure(images, scales.index(0))
+        rows = {"scale": [float(scale) for scale in scales], "alignment": alignment.tolist(), "structure": structure.tolist()}
+        parts.append(pd.DataFrame(rows).assign(seed=seed))
     return pd.concat(parts).assign(shift=shift, **{"class": name})
 
 
 def images_of(
     sampler: generation.Sampler, slider: Path, name: str, seed: int, scales: list[float]
 ) -> UInt8[Tensor, "scales height width 3"]:
-    """One trajectory of the slider of a file, from scale 0, which is among the scales, on."""
+    """One trajectory of the slider of a file at ascending scales, 0 among them."""
+    start = scales.index(0)
     with adapters.loaded(sampler.pipe, slider):
-        shifted = sampler.shifted(name, seed, [scale for scale in scales if scale > 0])
-    return torch.cat([sampler.unshifted(name, seed), shifted])
+        shifted = sampler.shifted(name, seed, [scale for scale in scales if scale != 0])
+    return torch.cat([shifted[:start], sampler.unshifted(name, seed), shifted[start:]])
 
 
 def names_no_shift(
@@ -115,8 +117,8 @@ def names_no_shift(
 
 def per_slider(table: pd.DataFrame) -> pd.DataFrame:
     """One row per slider: alignment gained from scale 0 to the largest, share of rising steps, structure kept at the largest."""
-    means = table.groupby([*SLIDER, "scale"])[["alignment", "structure"]].mean().groupby(SLIDER)
-    first, last = means.first(), means.last()
+    means = table.groupby([*SLIDER, "scale"])[["alignment", "structure"]].mean()
+    first, last = means.xs(0.0, level="scale"), means.groupby(SLIDER).last()
     rising = gates.rises(table, "alignment").groupby(SLIDER)["rises"].mean()
     columns = {"gain": last["alignment"] - first["alignment"], "rising": rising, "structure": last["structure"]}
     return pd.DataFrame(columns).reset_index()

@@ -26,11 +26,12 @@ TINY = 1e-9  # rounding residue of a difference of two shares
 LEAST_TRAJECTORIES, LEAST_LOSS, LEAST_ERRORS = 50, 0.05, 3  # of the reference under a shift, so that a quotient means something
 
 
-def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> xr.DataArray:
+def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = None, *, below: bool = False) -> xr.DataArray:
     """Which images each model misclassifies: bool [trajectory, model, scale]; with `kept` only those trajectories (shift, class, seed).
 
-    Unshifted rows are repeated under every shift. ValueError where a trajectory has no row or more than one for a model and scale, where a
-    kept one was not predicted, and where none is left.
+    Unshifted rows are repeated under every shift. Scales `below` 0 are left out unless asked for: drops, CE and failure points begin
+    at 0. ValueError where a trajectory has no row or more than one for a model and scale, where a kept one was not predicted, and where
+    none is left.
     """
     shifts = sorted(set(predictions["shift"].unique()) - {UNSHIFTED})
     wrong = np.asarray(predictions["top1"]) != np.asarray(predictions["class"])
@@ -54,7 +55,7 @@ def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = Non
         if wrong.any():
             first = ", ".join(f"{name} {label.item()}" for name, label in wrong.isel(wrong.argmax(...)).coords.items())
             raise ValueError(f"predictions: {int(wrong.sum())} rows {fault}, the first of {first}; accepted: one for each of {len(count)}")
-    return found
+    return found if below else found.sel(scale=found["scale"] >= 0)
 
 
 def trajectories(wrong: xr.DataArray) -> pd.DataFrame:

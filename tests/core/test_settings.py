@@ -60,7 +60,8 @@ DDIM = {"DDIM": {"scheduler": "DDIMScheduler", "steps": 8, "spacing": "linspace"
     ("section", "change", "accepted"),
     [
         ("base", {"scales": [0.0, 1.0, 1.0]}, "ascending, without repetitions"),
-        ("base", {"scales": [0.5, 1.0]}, r"ascending from 0\.0"),
+        ("base", {"scales": [0.5, 1.0]}, r"ascending, 0\.0 among them and not the last"),
+        ("base", {"scales": [-1.0, 0.0]}, r"ascending, 0\.0 among them and not the last"),
         ("base", {"sources": {"vae": {"hub": "", "revision": "", "sha256": {}}}}, "keys of base that name a model directory: pipeline"),
         ("axes", {"members": {axis: MEMBERS[axis] for axis in AXES[1:]}}, "the axes architecture"),
         ("line", {"families": {"resnet": ["x"], "vit": ["x"]}}, "every classifier in at most one family"),

@@ -34,7 +34,7 @@ def test_the_colours_of_a_jpeg_are_as_fine_as_its_brightness():
     ("damage", "message"),
     [
         (lambda t: pd.concat([t, t]), "shift"),
-        (lambda t: t.assign(scale=[-1.0, 0.5, 0.0]), "scale"),
+        (lambda t: t.assign(scale=[float("nan"), 0.5, 0.0]), "scale"),
         (lambda t: t.drop(columns="seed"), "seed"),
         (lambda t: t.assign(extra=1), "extra"),
     ],

@@ -247,6 +247,24 @@ def test_the_merged_weights_are_those_of_pefts_own_merge(pipe, file, scale):
     assert {weight.ndim for weight in expected.values()} == {2, 4}  # linear layers and convolutions
 
 
+def test_a_scale_below_0_takes_away_from_the_weights_what_the_same_scale_above_adds(pipe, file):
+    change, found = generation.changes(pipe, file), {}
+    for scale in (-1.5, 0.0, 1.5):
+        with generation.merged(pipe.unet, change, scale):
+            found[scale] = {name: pipe.unet.get_submodule(name).weight.clone() for name in change}
+    for name, base in found[0.0].items():
+        assert not torch.equal(found[-1.5][name], base)
+        torch.testing.assert_close(found[-1.5][name] - base, base - found[1.5][name], rtol=1e-4, atol=1e-6)
+
+
+def test_a_grid_with_scales_on_both_sides_of_0_holds_each_once_and_both_ways_agree(draw, tmp_path):
+    made = {way: draw(tmp_path / way, [SHIFT], **FEW, scales=[-1.0, 0.0, 1.0], way=way) for way in ("exact", "fused")}
+    tables_of = {way: tables.read(files[SHIFT], tables.images) for way, files in made.items()}
+    assert tables_of["exact"]["scale"].tolist() == tables_of["fused"]["scale"].tolist() == [-1.0, 1.0]
+    exact, fused = (tables.pictures(table, SHIFT).astype(int) for table in tables_of.values())
+    assert abs(exact - fused).max() <= 1 < abs(exact[0] - exact[1]).max()
+
+
 def test_the_base_model_is_restored_bit_for_bit_also_after_an_error(pipe, file):
     before = {key: value.clone() for key, value in pipe.unet.state_dict().items()}
     change = generation.changes(pipe, file)

@@ -56,6 +56,15 @@ def test_the_report_has_every_scale_starts_at_perfect_structure_and_is_measured_
     assert after == before and second.equals(table)
 
 
+def test_on_both_sides_of_0_structure_is_measured_from_scale_0_and_gain_from_there_up(pipe, sampler, judge, tmp_path):
+    key = (SHIFTS[0], CLASSES[0])
+    own = {key: slider_path(random_sliders(pipe, tmp_path, SHIFTS[:1], CLASSES[:1]), *key)}
+    table = health.measure(sampler, own, key, scales=[-1.0, 0.0, 1.0], seeds=1, judge=judge).set_index("scale")
+    assert table.loc[0.0, "structure"] == pytest.approx(1, abs=1e-5) and table.loc[[-1.0, 1.0], "structure"].max() < 1 - 1e-5
+    gain = table.loc[1.0, "alignment"] - table.loc[0.0, "alignment"]
+    assert health.per_slider(table.reset_index())["gain"].item() == pytest.approx(gain)
+
+
 def test_alignment_is_what_the_shift_adds_to_the_caption(judge):
     pictures = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
     texts = ["a picture of a bag in cartoon style", "a picture of a bag"]

@@ -97,6 +97,16 @@ def test_scale_zero_is_the_base_bit_for_bit_and_twice_the_scale_moves_about_twic
     assert once > 0.02 and 1.5 < twice / once < 2.5
 
 
+def test_a_scale_below_zero_is_that_scale_of_the_slider_with_the_opposite_sign(pipe, slider, tmp_path):
+    opposite = {key: -value if "lora_B" in key else value for key, value in load_file(slider).items()}
+    save_file(opposite, tmp_path / "opposite.safetensors", metadata=adapters.header(slider))
+    with pipelines.loaded(pipe, slider):
+        drawn = draw(pipe, [-0.5, 0.0, 0.5], ALWAYS)
+    with pipelines.loaded(pipe, tmp_path / "opposite.safetensors"):
+        assert torch.equal(draw(pipe, [0.5, 0.0, -0.5], ALWAYS), drawn)
+    assert distance(drawn[0], drawn[1]) > 0.02
+
+
 def test_the_file_reloads_exactly_and_by_the_one_line_of_diffusers(pipe, folder, slider):
     with pipelines.loaded(pipe, slider):
         kept = get_peft_model_state_dict(denoiser(pipe), adapter_name=adapters.NAME)

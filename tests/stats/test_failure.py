@@ -7,7 +7,7 @@ import scipy.stats
 import xarray as xr
 from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.multitest import multipletests
-from tiny_answers import SCALES, SETTINGS, estimates, predictions, random_predictions
+from tiny_answers import SCALES, SETTINGS, errors, estimates, predictions, random_predictions
 from tiny_benchmark import benchmark
 
 from cnslib.stats import accuracy, failure
@@ -36,6 +36,18 @@ def test_exactly_half_of_the_garments_is_half_of_them():
     words = {"alexnet": [".xx", ".x.", "..x", "..."], "resnet": ["..x", "..x", "...", "..."]}
     table = failure.median_scale(failures(predictions(words))).set_index(["shift", "model"])["estimate"]
     assert table[accuracy.ALL].to_dict() == {"alexnet": 0.5, "resnet": 1.0}
+
+
+def test_a_wrong_answer_below_scale_0_moves_no_failure_point_and_no_sum_of_drops_but_the_curve_shows_it():
+    sides = predictions({"alexnet": ["x..x", "x.xx", ".x.."], "resnet": ["xx..", "....", "x..x"]}, scales=[-0.5, *SCALES])
+    above = predictions({"alexnet": ["..x", ".xx", "x.."], "resnet": ["x..", "...", "..x"]})
+    points = points_of(sides)
+    pd.testing.assert_frame_equal(points, points_of(above))
+    assert points["failure_point"].tolist()[:3] == [1.0, 0.5, 0.0]
+    pd.testing.assert_frame_equal(*(accuracy.interval(accuracy.drop(errors(table))) for table in (sides, above)))
+    both = accuracy.by_shift(wrong_predictions(sides, below=True), SETTINGS)
+    curve = accuracy.interval(1 - both).query("shift == 'heavy snow' and model == 'alexnet'").set_index("scale")["estimate"]
+    assert curve.to_dict() == pytest.approx({-0.5: 1 / 3, 0.0: 2 / 3, 0.5: 2 / 3, 1.0: 1 / 3})
 
 
 def textbook(table: pd.DataFrame, first: str, second: str) -> float:

@@ -62,6 +62,7 @@ def sound(value: Any) -> bool:
 
 DISTINCT = rule(lambda values: all(value not in values[:place] for place, value in enumerate(values)), "a list without repetitions")
 RISING = rule(lambda values: list(values) == sorted(set(values)), "ascending, without repetitions")
+WITH_ZERO = rule(lambda values: 0 in values and values[-1] > 0, "ascending, 0.0 among them and not the last")
 FROM_ZERO = rule(lambda values: values[0] == 0, "ascending from 0.0")
 TO_ONE = rule(lambda values: values[-1] == 1, "ascending from 0.0 to 1.0")
 OTHER_FILES = rule(
@@ -83,6 +84,7 @@ Names = Annotated[list[str], Field(min_length=1), DISTINCT]
 Counts = Annotated[list[Count], Field(min_length=1)]
 Rising = Annotated[list[NotNegative], Field(min_length=1), RISING]
 FromZero = Annotated[Rising, FROM_ZERO]
+BothSides = Annotated[list[Number], Field(min_length=2), RISING, WITH_ZERO]  # of a slider, which takes its shift away below 0
 ToOne = Annotated[FromZero, TO_ONE]  # from none to all
 Interval = Annotated[list[Share], Field(min_length=2, max_length=2), RISING]
 FileName = Annotated[str, rule(is_file_name, NAMED)]

@@ -72,7 +72,7 @@ class Base(f.Section):
     catalog: str
     classes: Annotated[f.Files, Field(min_length=2)]  # one class is always right; and other classes, or seeds, are drawn from these
     shifts: Annotated[f.Files, Field(min_length=1)]
-    scales: Annotated[f.FromZero, Field(min_length=2)]
+    scales: f.BothSides
     seeds: f.Some
     shown: Annotated[list[str], f.DISTINCT]
     prediction: Literal["v_prediction", "epsilon"]
