@@ -1,5 +1,7 @@
 """Lesson 3, making a shift from prompts to sliders: the exercises."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from checks.exercises import Exercise, Sheet
@@ -10,7 +12,7 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 LESSON = "3_sliders"
-ETA = 4.0
+ETA = 2.5  # with which the slider of the second exercise was trained
 START = 750  # the slider acts at noise levels up to this one of 1,000
 
 
@@ -21,19 +23,19 @@ def sheet(
     predictions: Float[np.ndarray, "2 values"],
     layer: tuple[int, int],
     weight: Float[np.ndarray, "rows columns"],
-    factors: tuple[Float[np.ndarray, "rows rank"], Float[np.ndarray, "rank columns"]],
+    seen: Float[np.ndarray, "rows columns"],
     levels: Int[np.ndarray, "steps"],
     report: pd.DataFrame,
 ) -> Sheet:
     """The exercises on the prompt of a class in a shift, and on what the lesson shows.
 
-    Predictions are those for the class, and for the class in the shift; `layer` is (inputs, outputs); the factors are B and A.
+    Predictions are those for the class, and for the class in the shift; `layer` is (inputs, outputs); `seen` are the weights at scale 1.5.
     """
     exercises = {
         "prompt": prompt(name, shift),
-        "target": target(*predictions),
-        "size": size(*layer, rank=4, other=len(factors[1])),
-        "weights": weights(weight, *factors, scale=1.5),
+        "eta": eta(*predictions),
+        "size": size(*layer, rank=4),
+        "weights": weights(weight, seen, at=1.5, scale=2.5),
         "steps": steps(levels),
         "rising": rising(report),
     }
@@ -49,23 +51,28 @@ def prompt(name: str, shift: str) -> Exercise:
     )
 
 
-def target(plain: np.ndarray, shifted: np.ndarray) -> Exercise:
-    """What a slider learns to predict (Eq. 2)."""
+def slid(plain: np.ndarray, shifted: np.ndarray) -> np.ndarray:
+    """What a network with a trained slider predicts for the plain prompt (Eq. 2)."""
+    return (plain + ETA * (shifted - plain)).round(2)
+
+
+def eta(plain: np.ndarray, shifted: np.ndarray) -> Exercise:
+    """How far along the arrow a slider was trained to go, from what it predicts (Eq. 2 solved for eta)."""
     return Exercise(
-        ETA * shifted - (ETA - 1) * plain,
-        {
-            "arrow": ETA * (shifted - plain),
-            "far": shifted + ETA * (shifted - plain),
-            "back": ETA * plain - (ETA - 1) * shifted,
-            "one": shifted,
-            "start": shifted - plain,
-            "added": plain + ETA * shifted,
-        },
+        ETA,
+        {"shifted": ETA - 1, "inverse": 1 / ETA, "norms": float(np.linalg.norm(slid(plain, shifted)) / np.linalg.norm(shifted))},
+        tolerance=0.05,
     )
 
 
-def size(inputs: int, outputs: int, *, rank: int, other: int) -> Exercise:
-    """How many values a low-rank adapter of one layer has; `other` is the rank of the small layer, which the lesson holds in `rank`."""
+def with_failure(sheet: Sheet, said: pd.DataFrame) -> Sheet:
+    """The sheet with the exercise on a trajectory of which the first frames are shown: where the predictions `said` first go wrong."""
+    point = said.loc[said["top1"] != said["class"], "scale"].min()
+    return replace(sheet, exercises={**sheet.exercises, "next": Exercise(np.inf if np.isnan(point) else point, tolerance=0.1)})
+
+
+def size(inputs: int, outputs: int, *, rank: int) -> Exercise:
+    """How many values a low-rank adapter of one layer has."""
     return Exercise(
         rank * (inputs + outputs),
         {
@@ -74,28 +81,24 @@ def size(inputs: int, outputs: int, *, rank: int, other: int) -> Exercise:
             "rank_one": inputs + outputs,
             "a": rank * inputs,
             "b": rank * outputs,
-            f"That is rank {other}: the name `rank` belongs to the small layer of the next exercise. Write {rank}.": (
-                other * (inputs + outputs)
-            ),
         },
         tolerance=0.5,
         praise=f"The layer has {inputs * outputs:,} values: the adapter is {rank * (inputs + outputs) / (inputs * outputs):.1%} of it.",
     )
 
 
-def weights(weight: np.ndarray, left: np.ndarray, right: np.ndarray, *, scale: float) -> Exercise:
-    """The weights of a layer with an adapter at some scale."""
-    rank, change = len(right), left @ right
+def weights(weight: np.ndarray, seen: np.ndarray, *, at: float, scale: float) -> Exercise:
+    """The weights of a layer at some scale of its adapter, from those without it and those at another scale."""
+    change = seen - weight
     return Exercise(
-        weight + scale / rank * change,
+        weight + scale / at * change,
         {
-            "rank": weight + scale * change,
-            "one": weight + change / rank,
+            "one": weight + scale * change,
+            "both": scale / at * seen,
             "plain": weight,
-            "product": change,
-            "bare": weight + change,
-            "change": scale / rank * change,
-            "both": scale * (weight + change / rank),
+            "change": scale / at * change,
+            "added": seen + change,
+            "on": seen + scale / at * change,
         },
     )
 
@@ -105,7 +108,13 @@ def steps(levels: Int[np.ndarray, "steps"]) -> Exercise:
     late = int((levels <= START).sum())
     return Exercise(
         late,
-        {"without": len(levels) - late, "all": len(levels), "quarters": 0.75 * len(levels), "noisy": (levels > 1000 - START).sum()},
+        {
+            "without": len(levels) - late,
+            "all": len(levels),
+            "quarters": 0.75 * len(levels),
+            "cut": int(0.75 * len(levels)),
+            "noisy": (levels > 1000 - START).sum(),
+        },
         tolerance=0.1,
     )
 
