@@ -4,33 +4,28 @@ A classifier is the paper's (`registry:`), a directory or a name of timm, zero-s
 open_clip or transformers model by name.
 """
 
-import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import open_clip
 import torch
 from jaxtyping import Float, UInt8
 from PIL import Image
 from timm.data import create_transform
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from torch import Tensor, nn
-from transformers import AutoImageProcessor, AutoModelForImageClassification
 
 from cnslib.core import paths, sources, units
 from cnslib.core.names import demand
 from cnslib.data import imagenet
-from cnslib.models import efficientnet_lite, encoders, registry, weights
+from cnslib.models import efficientnet_lite, encoders, outside, registry
 
 PROMPT = "a picture of a {label}"  # of zero-shot classifiers
-HUGGING_FACE = "transformers:"
 ACCEPTED = (
-    "a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, transformers:<directory or id>, "
-    f"{efficientnet_lite.ACCEPTED}"
+    f"a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, {outside.ACCEPTED}, {efficientnet_lite.ACCEPTED}"
 )
 
 
@@ -83,7 +78,7 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
     """
     key = f"evaluation.classifiers.{name}"
     demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
-    network, transform, settings = read(key, source, labels, device)
+    network, transform, settings = read(key, source, labels, device, templates=False)
     if preprocessing == "paper":
         settings = paper_settings(settings["input_size"])
         transform = create_transform(**settings)
@@ -91,10 +86,10 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
     return tried(key, Classifier(name, source, names, network, transform, settings, size(network), device, preprocessing), count=1)
 
 
-def read(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Module, Callable, dict[str, Any]]:
-    """A classifier's network, its transform, and the transform's settings."""
+def read(key: str, source: str, labels: list[str], device: str, *, templates: bool) -> tuple[nn.Module, Callable, dict[str, Any]]:
+    """A classifier's network, its transform, and the transform's settings; `templates` are for `zero_shot`."""
     if source.startswith(encoders.OPEN_CLIP) or (paths.resolve(source) / encoders.CLIP_FILES[0]).exists():
-        return zero_shot(key, source, labels, device)
+        return zero_shot(key, source, labels, device, templates=templates)
     if source.startswith(registry.PREFIX):
         accepted = f"ImageNet's 1000 names, published/imagenet1000.json: {source} answers with these"
         demand(labels == list(imagenet.labels()), f"{key}, names in base.labels", len(labels), accepted)
@@ -128,15 +123,29 @@ def output_names(key: str, own: Sequence[str], labels: list[str]) -> list[str]:
     return names
 
 
-def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Module, Callable, dict[str, Any]]:
-    """An open_clip model as a classifier, with one prompt per label."""
+def zero_shot(key: str, source: str, labels: list[str], device: str, *, templates: bool) -> tuple[nn.Module, Callable, dict[str, Any]]:
+    """An open_clip model as a classifier, with one prompt per label, or with `templates` the 80 that the paper's CLIPs got.
+
+    ImageNet's classes then have open_clip's cleaned names. A text encoder whose context would cut a template off gets the one prompt.
+    """
     with sources.named(key):
         clip = encoders.Clip(source, device=device)
+        settings = dict(clip.model.visual.preprocess_cfg)
+        side = settings.pop("size")
+        settings["input_size"] = (3, *((side, side) if isinstance(side, int) else side))
+        names = open_clip.IMAGENET_CLASSNAMES if labels == list(imagenet.labels()) else labels
+        if templates and not clip.cut([template(name) for name in names for template in open_clip.OPENAI_IMAGENET_TEMPLATES]):
+            return registry.zero_shot(clip, names).eval(), clip.transform, settings | {"prompts": "the 80 of CLIP for ImageNet"}
         texts = clip.text_features([PROMPT.format(label=label) for label in labels]).to(device)
-    settings = dict(clip.model.visual.preprocess_cfg)
-    side = settings.pop("size")
-    settings["input_size"] = (3, *((side, side) if isinstance(side, int) else side))
-    return encoders.ZeroShot(clip, texts.T).eval(), clip.transform, settings
+    return encoders.ZeroShot(clip, texts.T).eval(), clip.transform, settings | ({"prompts": PROMPT} if templates else {})
+
+
+def by_name(name: str, source: str, labels: list[str], device: str) -> outside.Found:
+    """A classifier's network, its transform, the transform's settings, and the names that the model gives its outputs."""
+    if found := outside.read(name, source, labels, device):
+        return found
+    network, transform, settings = read(name, source, labels, device, templates=True)
+    return network, transform, settings, timm_names(network)
 
 
 def size(model: nn.Module) -> int:
@@ -174,11 +183,9 @@ def own_classifier(
         model = efficientnet_lite.network(model)
     if isinstance(model, nn.Module):
         found = module(model, name, outputs or labels, transform, device)
-    elif model.startswith(HUGGING_FACE):
-        found = hugging_face(name, model, outputs or labels, device, named=outputs is not None)
     else:
-        network, transform, settings = read(name, model, outputs or labels, device)
-        names = outputs or output_names(name, timm_names(network), labels)
+        network, transform, settings, own = by_name(name, model, outputs or labels, device)
+        names = outputs or output_names(name, own, labels)
         found = Classifier(name, model, list(names), network, transform, settings, size(network), device)
     return tried(name, found)
 
@@ -224,7 +231,7 @@ def digest(source: str) -> str:
         return units.file_digest(efficientnet_lite.weights_file(source.removeprefix(efficientnet_lite.PREFIX)))
     if source.startswith(registry.PREFIX):
         return registry.source_digest(source)
-    return encoders.source_digest(source.removeprefix(HUGGING_FACE))
+    return outside.digest(source)
 
 
 def module(model: nn.Module, name: str, labels: list[str], transform: Callable | None, device: str) -> Classifier:
@@ -237,43 +244,6 @@ def module(model: nn.Module, name: str, labels: list[str], transform: Callable |
         transform = create_transform(**settings)
     frozen = model.to(device).eval().requires_grad_(False)
     return Classifier(name, type(model).__name__, list(labels), frozen, transform, settings, size(model), device)
-
-
-def hugging_face(name: str, source: str, labels: list[str], device: str, *, named: bool) -> Classifier:
-    """An image classifier of the transformers library, from a directory or an id; pickled weights are not accepted.
-
-    `named` tells that the labels are those of its outputs.
-    """
-    place = source.removeprefix(HUGGING_FACE)
-    if (folder := paths.resolve(place)).is_dir():
-        weights.refuse_code(folder, key=name)
-        place = str(folder)
-    with encoders.named_errors(name, source, "a directory or id of a transformers image classifier with safetensors weights"):
-        model, faults = pretrained(place)
-        if faults and (folder / "model.safetensors").is_file():
-            with tempfile.TemporaryDirectory() as unwrapped:
-                shutil.copy(folder / "config.json", unwrapped)
-                weights.unwrap(folder / "model.safetensors", Path(unwrapped) / "model.safetensors")
-                model, faults = pretrained(unwrapped)
-        processor = AutoImageProcessor.from_pretrained(place, use_fast=False, trust_remote_code=False)  # nosec B615
-    demand(not faults, f"{name}: {source}, tensors", faults, "all tensors of the model, no other")
-    weights.require_finite(model.state_dict(), f"{name}: {source}")
-    channels = getattr(model.config, "num_channels", 3)
-    demand(channels == 3, f"{name}: {source}, channels of the input", channels, "3, of colour pictures")
-    own = [text for _, text in sorted(model.config.id2label.items())]
-    if not named and own != [f"LABEL_{place}" for place in range(len(own))]:
-        labels = output_names(name, own, labels)
-    frozen = model.to(device).eval().requires_grad_(False)
-    settings = {key: value for key, value in processor.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
-    pair = lambda pixels: frozen(pixels).logits, lambda image: processor(image, return_tensors="pt")["pixel_values"][0]
-    return Classifier(name, source, list(labels), *pair, settings, size(model), device)
-
-
-def pretrained(place: str) -> tuple[Any, dict[str, int]]:
-    """A classifier of transformers in single precision, and how many tensors are missing, unexpected or of another shape."""
-    how: dict = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32, "output_loading_info": True}
-    model, info = AutoModelForImageClassification.from_pretrained(place, **how)  # the user names it  # nosec B615
-    return model, {kind: len(info[kind]) for kind in ("missing_keys", "unexpected_keys", "mismatched_keys") if info[kind]}
 
 
 def load_oracle(source: str, *, labels: list[str], device: str = "cpu") -> encoders.Oracle:

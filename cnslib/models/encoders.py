@@ -51,24 +51,32 @@ class Clip:
     def text_features(self, texts: list[str]) -> Float[Tensor, "texts features"]:
         """Features of texts, on the CPU. Raises ValueError for a text that the model's context would cut off silently."""
         tokens = self.tokenizer(texts)
-        longer = self.tokenizer(texts, context_length=2 * tokens.shape[1])
-        for text, short, long in zip(texts, tokens, longer, strict=True):
-            if not torch.equal(short, long[: len(short)]):
-                raise ValueError(f"text {text!r} is longer than the {len(short)} tokens of the text-image encoder")
+        if cut := self.cut(texts):
+            raise ValueError(f"text {cut[0]!r} is longer than the {tokens.shape[1]} tokens of the text-image encoder")
         return F.normalize(self.model.encode_text(tokens.to(self.device)).float().cpu(), dim=1)
+
+    def cut(self, texts: list[str]) -> list[str]:
+        """The texts that are longer than the model's context."""
+        tokens = self.tokenizer(texts)
+        longer = self.tokenizer(texts, context_length=2 * tokens.shape[1])
+        return [text for text, short, long in zip(texts, tokens, longer, strict=True) if not torch.equal(short, long[: len(short)])]
 
 
 class ZeroShot(nn.Module):
-    """CLIP as a classifier (Radford et al. 2021): scaled cosine of the image with one text feature per class, which plays the head."""
+    """CLIP as a classifier (Radford et al. 2021): scaled cosine of the image with one text feature per class, which plays the head.
+
+    SigLIP (Zhai et al. 2023) has a bias beside the scale: its probability of each class is a sigmoid, of which these are logarithms.
+    """
 
     def __init__(self, clip: Clip, texts: Float[Tensor, "features classes"]):
         super().__init__()
         self.visual, self.texts = clip.model.visual, nn.Parameter(texts, requires_grad=False)
-        self.scale = clip.model.logit_scale.exp().item()
+        self.scale, self.bias = clip.model.logit_scale.exp().item(), getattr(clip.model, "logit_bias", None)
 
     def forward(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch classes"]:
         """Class scores of normalised images."""
-        return self.scale * F.normalize(self.visual(image), dim=1) @ self.texts
+        cosines = self.scale * F.normalize(self.visual(image), dim=1) @ self.texts
+        return cosines if self.bias is None else F.logsigmoid(cosines + self.bias)
 
 
 class ImageEncoder:

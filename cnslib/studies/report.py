@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import NAMED, UNSHIFTED, demand, identifier, is_file_name
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.sections import Accuracy
+from cnslib.core.settings.sections import Accuracy, Dataset
 from cnslib.data import artifacts, imagenet
 from cnslib.method import evaluation
 from cnslib.models import classifiers, encoders
@@ -27,7 +28,7 @@ from cnslib.models.classifiers import Classifier
 from cnslib.plots import curves, figures
 from cnslib.stats import accuracy, bootstrap, failure, ranking
 from cnslib.stats.accuracy import ALL, MEAN, NEVER
-from cnslib.studies import photos
+from cnslib.studies import photos, preprocessing
 
 SAMPLED = 4  # pictures of each table, by whose logits a classifier without files is known
 DIGITS = 3  # of a logit, after the point: what processors agree on
@@ -35,13 +36,19 @@ DIGITS = 3  # of a logit, after the point: what processors agree on
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Kept trajectories, the others' predictions, the labels, how the results are measured, and what predicts every image."""
+    """Kept trajectories, the others' predictions, the labels, how the results are measured, and what predicts every image.
+
+    `pictures` gives some unshifted ones with their classes, `about` is the card of the data set, if it has one.
+    """
 
     kept: pd.DataFrame
     answers: pd.DataFrame
     labels: list[str]
     settings: Accuracy
     predict: Callable[[Classifier], pd.DataFrame]
+    pictures: Callable[[], tuple[list, list[str]]]
+    title: str
+    about: Dataset | None = None
 
     @property
     def models(self) -> list[str]:
@@ -68,7 +75,8 @@ def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Pat
     predict = functools.partial(evaluation.predict, shards=shards, batch_size=batch_size)
     if folder:
         predict = functools.partial(cached, shards=shards, batch_size=batch_size, folder=folder)
-    return Benchmark(kept, others, encoders.read_labels(base.labels), settings, predict)
+    few, about = functools.partial(preprocessing.unshifted, shards), run.dataset
+    return Benchmark(kept, others, encoders.read_labels(base.labels), settings, predict, few, about.name, about)
 
 
 def cached(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int, folder: Path) -> pd.DataFrame:
@@ -100,7 +108,8 @@ def photo_set(sections: dict) -> Benchmark:
     rows = [(shift, cutout.label, cutout.seed) for shift in base.shifts for cutout in objects]
     kept, measures = pd.DataFrame(rows, columns=tables.TRAJECTORY), Accuracy(settings.bootstrap, settings.reference)
     predict = lambda classifier: photos.predict([classifier], objects, shifts, settings=settings)  # noqa: E731
-    return Benchmark(kept, others, list(imagenet.labels()), measures, predict)
+    few = lambda: photos.unshifted(objects, settings=settings)  # noqa: E731
+    return Benchmark(kept, others, list(imagenet.labels()), measures, predict, few, "Photographs under rendered shifts")
 
 
 DATA = ("images", "photos")
@@ -120,6 +129,7 @@ class Report:
     predictions: pd.DataFrame
     settings: Bootstrap
     about: str = ""  # the classifier's preprocessing and outputs
+    classifier: Classifier | None = None
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -175,11 +185,13 @@ def report(
     data: str = "images",
     on: Benchmark | None = None,
     device: str = "cpu",
+    normalised: str | None = None,
 ) -> Report:
     """Evaluates a classifier on every image of a benchmark and compares it with the others on the kept trajectories.
 
     `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.own_classifier`; `labels` names its outputs,
     where it does not do so itself; `data` is "images" (generated) or "photos" (ImageNet's outputs), unless a benchmark `on` is given.
+    `normalised` is one of `preprocessing.NAMES` in place of the model's own. A warning says if another one would be significantly better.
     ValueError for a name that is taken and a class without label.
     """
     on = on or benchmark(data=data)
@@ -187,7 +199,15 @@ def report(
     demand(is_file_name(name), "name", name, NAMED)
     classifier = classifiers.own_classifier(model, name=name, labels=on.labels, outputs=labels, transform=transform, device=device)
     evaluation.require_labels(sorted(on.kept["class"].unique()), classifier.labels)
-    return dataclasses.replace(compare(on.predict(classifier), on), about=about(classifier))
+    others = preprocessing.usual(classifier)
+    if normalised:
+        demand(normalised in others, "preprocessing", normalised, f"{', '.join(others)}: others than its own, per channel")
+        classifier = others[normalised]
+    found, wrong = preprocessing.told(preprocessing.check(classifier, *on.pictures()), confidence=on.settings.bootstrap.confidence)
+    if wrong:
+        warnings.warn(f"{name}: the preprocessing seems to be wrong: {found}", stacklevel=2)
+    compared = compare(on.predict(classifier), on)
+    return dataclasses.replace(compared, about=f"{about(classifier)} {found}", classifier=classifier)
 
 
 def about(classifier: Classifier) -> str:

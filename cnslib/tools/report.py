@@ -15,6 +15,7 @@ from cnslib.core.settings import read
 from cnslib.data import answers, archives, imagenet, official
 from cnslib.method import evaluation
 from cnslib.models import classifiers, encoders
+from cnslib.studies import preprocessing
 from cnslib.studies.report import DATA, Benchmark, benchmark, report
 
 RESULTS = "results.zip"
@@ -42,7 +43,8 @@ def exported(data: Path, *, results: Path | None = None, params: str = "params.y
         others = tables.read_answers(files.values()).astype(dict.fromkeys(tables.TEXTS, str))
         others = tables.select(others, trajectories, tables.TRAJECTORY, f"answers of {results} to the images")
     predict = functools.partial(evaluation.predict, shards=keys, batch_size=sections["evaluation"].batch_size)
-    return Benchmark(trajectories, others, labels, sections["accuracy"], predict)
+    few = functools.partial(preprocessing.unshifted, keys)
+    return Benchmark(trajectories, others, labels, sections["accuracy"], predict, few, data.resolve().stem)
 
 
 def labels_of(archive: archives.Archive, own: list[str]) -> list[str]:
@@ -66,6 +68,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("source", help=classifiers.ACCEPTED.removeprefix("a torch module, "))
     parser.add_argument("--name", default="yours", help="what the report calls it (default yours)")
     parser.add_argument("--labels", help="JSON list with the name of each output (default: those of the benchmark)")
+    parser.add_argument("--preprocessing", choices=preprocessing.NAMES, help="how pixels are normalised, if not as the model says")
     parser.add_argument("--params", default="params.yaml", help="parameter file of the benchmark (default params.yaml)")
     parser.add_argument("--overlay", help="file whose keys replace some of its values")
     parser.add_argument("--data", default="images", help="images (generated), photos (ImageNet models), or a folder or zip as published")
@@ -86,7 +89,7 @@ def main(arguments: list[str]) -> int:
             on = benchmark(data=options.data, **where)
         else:
             on = exported(Path(options.data), results=options.results, **where)
-        found = report(source, name=options.name, labels=labels, on=on, device=options.device)
+        found = report(source, name=options.name, labels=labels, on=on, device=options.device, normalised=options.preprocessing)
         print(f"{found.text()}\nwritten to {found.save(folder)}")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

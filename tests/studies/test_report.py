@@ -17,7 +17,7 @@ from cnslib.core.settings.sections import Accuracy
 from cnslib.data import answers, archives, imagenet, official
 from cnslib.method import evaluation
 from cnslib.stats import accuracy
-from cnslib.studies import report
+from cnslib.studies import preprocessing, report
 from cnslib.tools import report as command
 
 CLASSES = ["sneaker", "bag"]
@@ -59,7 +59,8 @@ def benchmark(tmp_path_factory) -> report.Benchmark:
     reference = keys.assign(model="reference", top1=keys["class"].where(keys["scale"] < 1, keys["class"].map(other)))
     kept = pd.DataFrame(itertools.product(SHIFTS, CLASSES, SEEDS), columns=tables.TRAJECTORY)
     answers = pd.concat([perfect, reference], ignore_index=True)
-    return report.Benchmark(kept, answers, LABELS, SETTINGS, functools.partial(evaluation.predict, shards=shards, batch_size=4))
+    predict, few = functools.partial(evaluation.predict, shards=shards, batch_size=4), functools.partial(preprocessing.unshifted, shards)
+    return report.Benchmark(kept, answers, LABELS, SETTINGS, predict, few, "tiny bench")
 
 
 @pytest.fixture(scope="module")
