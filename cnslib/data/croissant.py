@@ -5,7 +5,9 @@ Every parquet table is a file with its sha256 and a set of records whose fields 
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import mlcroissant as mlc
 import pyarrow.parquet as parquet
@@ -20,8 +22,17 @@ TYPES = {
     "int64": mlc.DataType.INTEGER,
     "double": mlc.DataType.FLOAT,
     "binary": mlc.DataType.IMAGE_OBJECT,
+    "list": mlc.DataType.TEXT,
 }
+KEYS = {"kept": tables.TRAJECTORY, "predictions": ["model", *tables.KEY]}
+CONFORMS = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
 MEANINGS = {
+    "model": "which classifier predicts",
+    "top1": "the label that it gives the highest score",
+    "top5": "the five labels with the highest scores, best first",
+    "probability": "probability of the class",
+    "margin": "logit of the class less the largest other one",
+    "preprocessing": "a digest of how the classifier is shown pictures",
     "shift": "nuisance shift; 'unshifted' for the images of scale 0, which all shifts share",
     "class": "what the image shows: the label",
     "seed": "seed of the initial noise, shared by all scales, shifts and classes",
@@ -32,11 +43,15 @@ MEANINGS = {
 
 def write_croissant(path: Path, images: Path, kept: Path, *, about: Dataset) -> None:
     """Writes the metadata of the image tables in a folder and of the table of kept trajectories; the same tables give the same bytes."""
-    files = {table.stem: table for table in benchmark.shards(images)} | {"kept": kept}
-    entries = {name: value for name, value in vars(about).items() if name != "creator"}
+    write(path, {table.stem: table for table in benchmark.shards(images)} | {"kept": kept}, about=vars(about))
+
+
+def write(path: Path, files: Mapping[str, Path], *, about: Mapping[str, Any]) -> None:
+    """Writes the metadata of some tables by name; `about` is the section `dataset` of the parameters, with fields of the RAI vocabulary."""
     metadata = mlc.Metadata(
-        **entries,
-        creators=[mlc.Organization(name=about.creator)],
+        **{name: value for name, value in about.items() if name != "creator"},
+        conforms_to=CONFORMS,
+        creators=[mlc.Organization(name=about["creator"])],
         distribution=[file_object(name, file, path.parent) for name, file in files.items()],
         record_sets=[record_set(name, file) for name, file in files.items()],
     )
@@ -53,11 +68,17 @@ def file_object(name: str, file: Path, root: Path) -> mlc.FileObject:
 def record_set(name: str, file: Path) -> mlc.RecordSet:
     """A table as a set of records: its columns with their types, its key, and where they come from."""
     what = f"images under the shift {name.replace('_', ' ')}"
-    what = {"kept": "trajectories that passed the filter at all scales", UNSHIFTED: "images without a shift"}.get(name, what)
+    what = {
+        "predictions": "predictions of images",
+        "kept": "trajectories that passed the filter at all scales",
+        UNSHIFTED: "images without a shift",
+    }.get(name, what)
     fields = []
     for column in parquet.read_schema(file):
         source = mlc.Source(file_object=f"{name}.parquet", extract=mlc.Extract(column=column.name))
         about = {"id": f"{name}/{column.name}", "name": column.name, "description": MEANINGS[column.name], "source": source}
-        fields.append(mlc.Field(**about, data_types=[TYPES[str(column.type)]]))
-    key = [f"{name}/{column}" for column in (tables.TRAJECTORY if name == "kept" else tables.KEY)]
+        plain = str(column.type).partition("<")[0]
+        kind = {"is_array": True, "array_shape": "-1"} if plain == "list" else {}
+        fields.append(mlc.Field(**about, **kind, data_types=[TYPES[plain]]))
+    key = [f"{name}/{column}" for column in KEYS.get(name, tables.KEY)]
     return mlc.RecordSet(id=name, name=name, description=f"{parquet.read_metadata(file).num_rows} {what}", key=key, fields=fields)

@@ -31,6 +31,7 @@ from cnslib.stats.accuracy import ALL, MEAN, NEVER
 from cnslib.studies import photos, preprocessing
 
 SAMPLED = 4  # pictures of each table, by whose logits a classifier without files is known
+NEAR = 3  # classifiers above and below, from which the report tells the difference
 DIGITS = 3  # of a logit, after the point: what processors agree on
 
 
@@ -143,7 +144,7 @@ class Report:
         for row in self.summary.itertuples(index=False):
             cells = [f"{row.estimate:.3f}", f"{row.low:.3f} to {row.high:.3f}", f"{row.others:.3f}", f"{row.place:g} of {row.of}"]
             lines.append(f"| {row.quantity} | {row.n} | {' | '.join(cell if 'nan' not in cell else '-' for cell in cells)} |")
-        return "\n".join([*lines, "", *self.apart(), f"{NOTE} {self.settings.named}.", "", self.about, ""])
+        return "\n".join([*lines, "", *self.apart(), *self.neighbours(), f"{NOTE} {self.settings.named}.", "", self.about, ""])
 
     def apart(self) -> list[str]:
         """The classifiers that are significantly less or more accurate at the last scale, in one sentence; nothing where it is alone."""
@@ -153,6 +154,20 @@ class Report:
         more, less = (last[(last["p_holm"] < alpha) & (last["estimate"] * sign > 0)]["second"] for sign in (1, -1))
         sides = f"more accurate than {', '.join(more) or 'none'}, less than {', '.join(less) or 'none'}"
         return [f"At scale {last['scale'].iloc[0]:g} it is {sides} (of {len(last)}; paired differences, Holm, {alpha:.0%}).", ""]
+
+    def neighbours(self) -> list[str]:
+        """The up to three classifiers next above it and below at the last scale, and whether the difference from each includes zero."""
+        if "pairs" not in self.tables:
+            return []
+        last = self.tables["pairs"].query("scale == scale.max()").sort_values("estimate")
+        near = pd.concat([last[last["estimate"] < 0].tail(NEAR), last[last["estimate"] >= 0].head(NEAR)])
+        lines = ["| next to it at that scale, best first | its accuracy minus theirs | interval | zero |", "|---|---|---|---|"]
+        for row in near.itertuples(index=False):
+            zero = "not known" if np.isnan(row.low) else "included" if row.low <= 0 <= row.high else "not included"
+            lines.append(
+                f"| {row.second} | {row.estimate:+.3f} | {row.low:+.3f} to {row.high:+.3f} | {zero} |".replace("+nan to +nan", "-")
+            )
+        return [*lines, ""]
 
     def _repr_markdown_(self) -> str:
         return self.text()

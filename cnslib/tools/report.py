@@ -1,6 +1,7 @@
 """`cns report CLASSIFIER`: one classifier on the benchmark of a parameter file, or on one in the published layout (docs/report.md)."""
 
 import argparse
+import datetime
 import functools
 import re
 import sys
@@ -15,7 +16,7 @@ from cnslib.core.settings import read
 from cnslib.data import answers, archives, imagenet, official
 from cnslib.method import evaluation
 from cnslib.models import classifiers, encoders
-from cnslib.studies import preprocessing
+from cnslib.studies import formats, preprocessing
 from cnslib.studies.report import DATA, Benchmark, benchmark, report
 
 RESULTS = "results.zip"
@@ -90,7 +91,9 @@ def main(arguments: list[str]) -> int:
         else:
             on = exported(Path(options.data), results=options.results, **where)
         found = report(source, name=options.name, labels=labels, on=on, device=options.device, normalised=options.preprocessing)
-        print(f"{found.text()}\nwritten to {found.save(folder)}")
+        found.save(folder)
+        formats.write(found, on, folder, when=datetime.datetime.now(datetime.UTC))
+        print(f"{found.text()}\nwritten to {folder}")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -85,7 +85,9 @@ def test_croissant_metadata_are_without_issues_and_every_file_and_row_is_where_t
     before = target.read_bytes()
     croissant.write_croissant(target, folder, kept, about=ABOUT)
     assert target.read_bytes() == before
-    files = json.loads(before)["distribution"]
+    card = json.loads(before)
+    files = card["distribution"]
+    assert card["conformsTo"][0].endswith("/1.1") and {"rai:dataCollection", "rai:dataBiases", "rai:dataUseCases"} <= card.keys()
     assert [file["contentUrl"] for file in files][::3] == ["../images/unshifted.parquet", "../kept.parquet"]
     for file in files:
         data = (target.parent / file["contentUrl"]).read_bytes()

@@ -71,7 +71,9 @@ Photos: Any = section("Photos", PICTURED, Resampled, severities=f.FromZero, rule
 Labels: Any = section("Labels", "seed pair expert peers clear files study_files study annotator", Filtering)
 Corruptions: Any = section("Corruptions", "official images side contrast contrast_severities cutouts reference", Resampled, rules=[LEVELS])
 Directions: Any = section("Directions", "shifts finer seeds pair_seeds pairs pair_weights", Resampled)
-Dataset: Any = section("Dataset", "name description creator cite_as version url license date_published keywords")
+RAI = "data_collection data_collection_type machine_annotation_tools data_annotation_protocol data_biases data_limitations data_use_cases"
+RAI += " data_social_impact personal_sensitive_information data_release_maintenance_plan"
+Dataset: Any = section("Dataset", f"name description creator cite_as version url license date_published keywords {RAI}")
 LEARNED = "networks reference rce_reference batch_size learning_rate penalties least"
 Controlshift: Any = section(
     "Controlshift",
