@@ -20,6 +20,7 @@ from cnslib.data import imagenet
 from cnslib.method import sliders as training
 from cnslib.method.sliders import loss_curve
 from cnslib.models import adapters, exports, registry, text_to_image
+from cnslib.plots import figures
 from cnslib.tools import gate, runner
 
 PARAMS, PAPER = (paths.resolve(name) for name in ("params.yaml", "paper.yaml"))
@@ -59,6 +60,7 @@ def sections(overlay):
 def layout(sections, overlay):
     with plt.rc_context(), pytest.MonkeyPatch.context() as patch:
         patch.chdir(paths.ROOT)
+        patch.setattr(figures, "WITHOUT_DATE", {"png": {}})  # no pages: their fonts take as long as all that is drawn
         for step in CHAIN:
             execute(step, overlay)
     return paths.Layout(sections["base"].out)
