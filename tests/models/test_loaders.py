@@ -16,9 +16,10 @@ LABELS = ["sneaker", "ankle boot", "bag"]
 PICTURES = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), dtype=np.uint8)
 
 
-def write_transformers(folder: Path) -> None:
+def write_transformers(folder: Path, names=("LABEL_0", "LABEL_1", "LABEL_2")) -> None:
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    ViTForImageClassification(ViTConfig(**sizes, image_size=32, patch_size=8, num_labels=3)).save_pretrained(folder)
+    config = ViTConfig(**sizes, image_size=32, patch_size=8, id2label=dict(enumerate(names)))
+    ViTForImageClassification(config).save_pretrained(folder)
     ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
 
 
@@ -90,3 +91,16 @@ def test_other_types_and_the_prefixes_of_wrappers_give_the_same_answers(model):
             assert torch.equal(logits(source, labels), expected)
     finally:
         save_file(tensors, path, {"format": "pt"})
+
+
+def test_a_transformers_model_answers_as_by_its_own_library_and_its_names_for_outputs_are_believed(tmp_path):
+    for name, names in {"own": sorted(LABELS), "other": "abc"}.items():
+        write_transformers(tmp_path / name, names)
+    own, other = (f"transformers:{tmp_path / name}" for name in ("own", "other"))
+    found, small = classifiers.own_classifier(own, name="mine", labels=LABELS), PICTURES[:, ::2, ::2]
+    pixels = ViTImageProcessor.from_pretrained(tmp_path / "own")(images=list(small), return_tensors="pt")
+    expected = ViTForImageClassification.from_pretrained(tmp_path / "own")(**pixels).logits
+    assert found.labels == sorted(LABELS) and torch.allclose(found.logits(small), expected, atol=1e-4)
+    with pytest.raises(ValueError, match=r"no output is called 'sneaker', names that the model gives itself: .*--labels"):
+        logits(other, LABELS)
+    assert classifiers.own_classifier(other, name="mine", labels=LABELS, outputs=LABELS).labels == LABELS

@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import published_pictures
 import pytest
-import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import ResNetConfig, ResNetForImageClassification, ViTImageProcessor
 
 from cnslib.core import paths
 from cnslib.data import imagenet, official
@@ -48,46 +46,7 @@ def test_the_shipped_resnet_gives_the_known_shares(benchmark):
     assert shares(benchmark, str(RESNET)) == RIGHT
 
 
-def to_hugging_face(name: str) -> str:
-    kinds = {"conv1": "layer.0.convolution", "bn1": "layer.0.normalization", "conv2": "layer.1.convolution", "bn2": "layer.1.normalization"}
-    parts = name.split(".")
-    if parts[0] == "fc":
-        return f"classifier.1.{parts[1]}"
-    if parts[0] in ("conv1", "bn1"):
-        return f"resnet.embedder.embedder.{'convolution' if parts[0] == 'conv1' else 'normalization'}.{parts[1]}"
-    stage, block, kind, *rest = parts
-    front = f"resnet.encoder.stages.{int(stage[5:]) - 1}.layers.{block}"
-    if kind == "downsample":
-        return f"{front}.shortcut.{'convolution' if rest[0] == '0' else 'normalization'}.{rest[1]}"
-    return f"{front}.{kinds[kind]}.{rest[0]}"
-
-
-def hugging_face(target: Path, *, names: list[str] | None = None, order=None, dtype=torch.float32) -> str:
-    """The shipped resnet as a directory of transformers, its outputs in another order where one is given."""
-    stored = load_file(RESNET / "model.safetensors")
-    tensors = {name: value.float() if value.is_floating_point() else value for name, value in stored.items()}
-    if order:
-        tensors |= {name: tensors[name][order].clone() for name in ("fc.weight", "fc.bias")}
-    sizes = {"embedding_size": 64, "hidden_sizes": [32, 64, 128, 192], "depths": [2, 2, 2, 2], "layer_type": "basic"}
-    config = ResNetConfig(**sizes, num_labels=8, **({"id2label": dict(enumerate(names))} if names else {}))
-    model = ResNetForImageClassification(config)
-    model.load_state_dict({to_hugging_face(name): value for name, value in tensors.items()})
-    model.to(dtype).save_pretrained(target)
-    ViTImageProcessor(size={"height": 64, "width": 64}, image_mean=[0.5] * 3, image_std=[0.25] * 3).save_pretrained(target)
-    return f"transformers:{target}"
-
-
 ALPHABET = sorted(range(8), key=lambda place: LABELS[place])
-
-
-def test_transformers_directory_gives_the_same_answers_also_in_half_precision_and_in_its_own_order(benchmark, tmp_path):
-    assert shares(benchmark, hugging_face(tmp_path / "plain")) == RIGHT
-    halved = shares(benchmark, hugging_face(tmp_path / "half", dtype=torch.bfloat16))
-    assert np.allclose(halved, RIGHT, atol=2)
-    assert shares(benchmark, hugging_face(tmp_path / "own", order=ALPHABET, names=[LABELS[i] for i in ALPHABET])) == RIGHT
-    with pytest.raises(ValueError, match=r"no output is called 't-shirt', names that the model gives itself: .*--labels"):
-        shares(benchmark, hugging_face(tmp_path / "others", names=[f"thing {i}" for i in range(8)]))
-    assert shares(benchmark, f"transformers:{tmp_path / 'others'}", outputs=LABELS) == RIGHT
 
 
 def configured(target: Path, change) -> str:
@@ -193,12 +152,6 @@ def test_class_folders_that_are_counted_otherwise_are_refused(folder, tmp_path):
         command.exported(other)
     with pytest.raises(ValueError, match=r"'053_fox squirrel' contradicts itself: class 53 is .*, and 'fox squirrel' is class 335"):
         official.class_of("053_fox squirrel", "mine", list(imagenet.labels()), list(imagenet.labels()))
-
-
-@pytest.mark.parametrize("name", ["../../../x", "a" * 288])
-def test_a_name_that_is_no_file_name_is_refused_before_the_first_picture(name, capsys):
-    assert command.main([str(RESNET), "--name", name]) == 2
-    assert "accepted: a name of at most 100 printable characters" in capsys.readouterr().err
 
 
 def test_source_and_data_are_paths_of_the_working_folder(folder, tmp_path, monkeypatch, capsys):
