@@ -15,7 +15,6 @@ hypothesis.settings.load_profile("repeatable")
 
 @pytest.fixture(scope="session")
 def tiny_pipeline_dir(tmp_path_factory) -> Path:
-    """Directory of a StableDiffusionPipeline with random weights: runs in milliseconds, draws noise. Read only."""
     path = tmp_path_factory.mktemp("models") / "tiny-sd"
     write_pipeline(path)
     return path
@@ -23,7 +22,6 @@ def tiny_pipeline_dir(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_tokens_dir(tmp_path_factory) -> Path:
-    """Textual-inversion files of two classes for the tiny pipeline, named as the inversion step names them. Read only."""
     import torch
     from safetensors.torch import save_file
 
@@ -49,7 +47,6 @@ def pipe(tiny_pipeline_dir, tiny_tokens_dir):
 
 @pytest.fixture(scope="module")
 def origin(tiny_pipeline_dir, tiny_tokens_dir):
-    """What the pictures of this pipeline are made from."""
     from tiny_sliders import CLASSES
 
     from cnslib.models import text_to_image
@@ -59,7 +56,6 @@ def origin(tiny_pipeline_dir, tiny_tokens_dir):
 
 @pytest.fixture
 def executed(tmp_path):
-    """Runs a notebook in a process of its own, in the repository root or another folder, and returns it with its outputs."""
     import nbformat
 
     from cnslib.core import paths

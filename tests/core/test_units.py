@@ -20,15 +20,6 @@ def shelf_of(folder, keys):
     return units.Shelf(folder, {key: (f"{key}.txt", RECIPE.stamp(key, "")) for key in keys}, "*.txt")
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
-    path = tmp_path / "table.txt"
-    units.write_bytes(path, b"old")
-    with pytest.raises(RuntimeError), units.atomic(path) as partial:
-        partial.write_bytes(b"half")
-        raise RuntimeError
-    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize("write", [lambda path: units.write_bytes(path, bytes(10_000)), lambda path: tables.write(NOISE, path, KIND)])
 def test_a_disk_that_takes_no_more_is_told_with_the_file_and_keeps_the_old_one(tmp_path, write):
     path = tmp_path / "table.parquet"

@@ -5,15 +5,11 @@ import pytest
 import tiny_work
 import torch
 
-from cnslib.core import clusters, units, workers
+from cnslib.core import clusters, workers
 
 
 def described(number):
     return number, torch.get_num_threads(), os.getpid()
-
-
-def reciprocal(number):
-    return 1 / number
 
 
 def gradient(seed):
@@ -22,10 +18,6 @@ def gradient(seed):
     weights = torch.randn((32, 16, 3, 3), generator=generator, requires_grad=True)
     torch.nn.functional.conv2d(images, weights).square().sum().backward()
     return weights.grad
-
-
-def gradient_alone(seed):
-    return workers.attempt(gradient, (seed,), threaded=False)
 
 
 @pytest.fixture(params=["1", "2"], ids="{} core".format)
@@ -43,16 +35,13 @@ def test_results_come_in_order_from_processes_of_one_thread(cores):
 
 
 def test_the_number_of_cores_does_not_touch_the_bits(cores):
-    assert all(torch.equal(a, gradient_alone(seed)) for seed, a in enumerate(workers.each(gradient, [(0,), (1,), (2,)], device="cpu")))
+    for seed, found in enumerate(workers.each(gradient, [(0,), (1,), (2,)], device="cpu")):
+        assert torch.equal(found, workers.attempt(gradient, (seed,), threaded=False))
 
 
 def test_without_units_the_first_error_ends_the_work(cores):
     with pytest.raises(ZeroDivisionError):
-        workers.each(reciprocal, [(1,), (0,), (2,)], device="cpu")
-
-
-def idle(unit: units.Unit) -> None:
-    """Makes nothing."""
+        workers.each(lambda number: 1 / number, [(1,), (0,), (2,)], device="cpu")
 
 
 def test_a_piece_is_called_after_the_units_in_it_and_one_that_makes_none_of_them_fails(tmp_path):
@@ -60,7 +49,7 @@ def test_a_piece_is_called_after_the_units_in_it_and_one_that_makes_none_of_them
     assert clusters.units_of(("bag", first, [second], {"unit": first}, tmp_path)) == [first, second]
     assert clusters.name_of(("snow", first, 3), 7) == "made/0" and clusters.name_of(("snow", 3, None), 7) == "7 snow 3"
     with pytest.raises(RuntimeError, match=r"made/0\.txt was not made"):
-        workers.each(idle, [(first,)], device="cpu")
+        workers.each(lambda unit: None, [(first,)], device="cpu")
 
 
 def pieces(folder: Path) -> list[tuple]:

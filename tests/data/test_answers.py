@@ -17,7 +17,6 @@ def rows(*given: float | int) -> list[tuple]:
 
 
 def files() -> dict[str, bytes]:
-    """Two models under two shifts, one model's name the beginning of the other's; one file with floats, one with integers."""
     vit, longer = "dinov2_vit", "dinov2_vit_reg"
     return {
         f"{vit}__heavy_snow.csv": results_csv(vit, "heavy_snow", rows(22.0, 22.0, 207.0)).encode(),
@@ -61,12 +60,9 @@ def test_the_column_of_right_and_wrong_must_agree_and_the_index_is_ignored():
     ("old", "new", "message"),
     [
         ("seed_0034_scale_0500", "seed_0034_scale_0000", r"seed and scale of img_name"),
-        ("0,22.0,22", "0,22.5,22", r"pred_class is a whole number from 0 to 999"),
         ("0,22.0,22", "0,22.0,207", r"gt_class is the number in class_str"),
         ("heavy_snow,022", "heavy_fog,022", r"the shift 'heavy_snow' of the file's name"),
         ("022_bald eagle", "023_vulture", r"unknown class '023_vulture'"),
-        ("seed_0034_scale_0000.jpg", "picture.jpg", r"img_name as seed_0034_scale_1000.jpg"),
-        ("022_bald eagle", "", "accepted: no empty field"),
         (",vit", ",deit", r"no column 'vit'"),
     ],
 )
@@ -77,11 +73,8 @@ def test_a_file_that_contradicts_itself_is_refused(old, new, message):
         one(text.replace(old, new))
 
 
-def test_unknown_shifts_files_and_labels_are_named(tmp_path):
-    text = results_csv("vit", "heavy_frost", rows(22, 22, 22))
-    with pytest.raises(ValueError, match=r"file name: 'vit\.csv'"):
-        bring_in(write_folder(tmp_path / "a", {"vit.csv": text.encode()}), tmp_path / "out")
-    both = {name: text.encode() for name in ("x/vit__heavy_snow.csv", "y/vit__heavy_snow.csv")}
+def test_two_files_of_one_model_and_shift_are_named(tmp_path):
+    both = dict.fromkeys(("x/vit__heavy_snow.csv", "y/vit__heavy_snow.csv"), results_csv("vit", "heavy_snow", rows(22, 22, 22)).encode())
     with pytest.raises(ValueError, match="of the same model and shift"):
         bring_in(write_folder(tmp_path / "c", both), tmp_path / "out")
 
@@ -96,26 +89,13 @@ def ours(*models: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.concat(parts, ignore_index=True), pd.DataFrame({"shift": ["heavy snow"], "class": ["bald eagle"], "seed": [2]})
 
 
-@pytest.mark.parametrize("target", ["out", "out.zip"])
-def test_our_predictions_leave_in_the_authors_form_and_come_back(tmp_path, target):
-    predictions, kept = ours("vit", "alexnet")
-    out = answers.export_answers(predictions, kept, tmp_path / target, labels=LABELS)
-    if target == "out":
-        table = pd.read_csv(out / "alexnet__heavy_snow.csv", index_col=0)
-        assert list(table.columns) == [*answers.COLUMNS, "alexnet"]
-        row = [207.0, 22.0, "heavy_snow", FOLDERS[22], "seed_0002_scale_1000.png", "bald eagle", 2, 1.0, np.False_]
-        assert table.iloc[1].tolist() == row
-    together = pd.concat(bring_in(out, tmp_path / "in").values(), ignore_index=True)
-    key = ("heavy snow", "bald eagle", 2)
-    expected = [("alexnet", *key, scale, "golden retriever") for scale in (0.0, 1.0)]
-    expected += [("vit", *key, scale, "bald eagle") for scale in (0.0, 1.0)]
-    assert sorted(together[["model", *tables.KEY, "top1"]].itertuples(index=False, name=None)) == expected
-
-
 def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
     """The authors' notebook takes for a model's the files whose names contain the model's."""
     names = ["resnet", "resnet_large", "large", "vit", "rain"]
     out = answers.export_answers(*ours(*names), tmp_path / "out", labels=LABELS)
+    table = pd.read_csv(out / "vit__heavy_snow.csv", index_col=0)
+    assert list(table.columns) == [*answers.COLUMNS, "vit"]
+    assert table.iloc[1].tolist() == [22.0, 22.0, "heavy_snow", FOLDERS[22], "seed_0002_scale_1000.png", "bald eagle", 2, 1.0, np.True_]
     files = sorted(path.name for path in out.iterdir())
     columns = {name: pd.read_csv(out / name, index_col=0).columns[-1] for name in files}
     assert all([model in other for other in files] == [other == name for other in files] for name, model in columns.items())

@@ -1,5 +1,3 @@
-"""ImageNet's other test sets in their published layouts: each picture has its label, and answers count among the set's classes alone."""
-
 import json
 
 import numpy as np

@@ -10,6 +10,7 @@ import timm
 import torch
 from golden_units import difference
 from tiny_encoders import write_clip, write_timm
+from tiny_work import contents
 
 from cnslib.core import recipes, tables
 from cnslib.core.names import UNSHIFTED, identifier
@@ -39,7 +40,6 @@ def models(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def group(models) -> list[classifiers.Classifier]:
-    """All four."""
     return [classifiers.load(name, str(models / name), LABELS) for name in (*PAIR, "clip", "wide")]
 
 
@@ -53,7 +53,6 @@ def write_shard(folder: Path, shift: str, scales: list[float]) -> None:
 
 @pytest.fixture
 def bench(tmp_path, models) -> Path:
-    """Image tables of two shifts, two tiny classifiers, and a catalog with more splits and classes than are evaluated."""
     for shift in (UNSHIFTED, *SHIFTS):
         write_shard(tmp_path / "images", shift, [0.0] if shift == UNSHIFTED else SCALES[1:])
     for name in PAIR:
@@ -79,10 +78,6 @@ def run(bench: Path, names: tuple[str, ...] = PAIR, *, shifts: list[str] = SHIFT
 
 def stamps(bench: Path) -> dict[str, int]:
     return {path.relative_to(bench / "out").as_posix(): path.stat().st_mtime_ns for path in (bench / "out").rglob("*.parquet")}
-
-
-def contents(bench: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (bench / "out").iterdir()}
 
 
 def test_every_image_has_one_row_per_classifier_which_agrees_with_its_logits(bench):
@@ -135,10 +130,10 @@ def test_every_batch_has_the_same_size_so_that_another_shift_changes_no_bit_of_t
 
 def test_a_second_run_evaluates_nothing_and_equal_runs_write_equal_bytes(bench):
     run(bench)
-    before = contents(bench)
+    before = contents(bench / "out")
     shutil.rmtree(bench / "out")
     run(bench)
-    assert contents(bench) == before
+    assert contents(bench / "out") == before
     first = stamps(bench)
     run(bench)
     assert stamps(bench) == first
@@ -168,17 +163,17 @@ def counted(monkeypatch) -> Counter:
 def test_a_killed_run_keeps_the_finished_groups_and_decodes_for_the_others_alone(bench, monkeypatch):
     run(bench)
     monkeypatch.setattr(evaluation, "TOGETHER", 1)
-    undisturbed = contents(bench)
+    undisturbed = contents(bench / "out")
     shutil.rmtree(bench / "out")
     shutil.move(bench / "deit", bench / "away")
     with pytest.raises(FileNotFoundError, match=r"evaluation\.classifiers\.deit"):
         run(bench)
     first, calls = stamps(bench), counted(monkeypatch)
-    assert sorted(contents(bench)) == ["vit.parquet", "vit.parquet.digest"]
+    assert sorted(contents(bench / "out")) == ["vit.parquet", "vit.parquet.digest"]
     shutil.move(bench / "away", bench / "deit")
     run(bench)
     assert stamps(bench).items() > first.items() and set(calls.values()) == {1}
-    assert contents(bench) == undisturbed
+    assert contents(bench / "out") == undisturbed
 
 
 def test_a_classifier_whose_answers_are_no_numbers_is_named_in_place_of_ranked():
@@ -201,19 +196,6 @@ def shards(tmp_path) -> dict[Path, list[tuple]]:
     rows = [(UNSHIFTED, "bag", seed, 0.0, tables.encode(picture)) for seed, picture in enumerate(pictures, start=1)]
     tables.write(pd.DataFrame(rows, columns=[*tables.KEY, "image"]), tmp_path / "unshifted.parquet", tables.images)
     return evaluation.grid(tmp_path, [], ["bag"], scales=[0.0], seeds=COUNT)
-
-
-def test_every_picture_is_decoded_once_for_a_group_and_transformed_once_in_every_way(shards, group, monkeypatch):
-    applied, calls = Counter(), counted(monkeypatch)
-
-    def counting(classifier: classifiers.Classifier) -> classifiers.Classifier:
-        way = evaluation.way(classifier)
-        return dataclasses.replace(classifier, transform=lambda image: applied.update([way]) or classifier.transform(image))
-
-    evaluation.ask([counting(classifier) for classifier in group], evaluation.shard_batches(shards, size=SIZE), size=SIZE)
-    assert calls == {f"unshifted.parquet {(UNSHIFTED, 'bag', seed, 0.0)}": 1 for seed in range(1, COUNT + 1)}
-    assert evaluation.way(group[0]) == evaluation.way(group[1])
-    assert applied == {evaluation.way(classifier): COUNT for classifier in group[1:]} and len(applied) == 3
 
 
 def test_logits_are_those_of_asking_each_classifier_alone_bit_for_bit(shards, group):

@@ -85,12 +85,6 @@ def test_a_trajectory_that_does_not_start_in_class_neither_enters_the_benchmark_
     assert ("bag", 1) not in set(labelled[["class", "seed"]].itertuples(index=False, name=None))
 
 
-def test_where_nothing_starts_in_class_one_line_says_so():
-    table = benchmark(seeds=2).assign(class_probability=0.4)
-    with pytest.raises(ValueError, match=r"base\.oracle, .*: 0\.4 is not accepted; accepted: 0\.5 or more for some"):
-        filtering.labelled_images(table)
-
-
 def test_two_peoples_word_stands_for_the_oracles_under_the_shifts_that_they_saw(align, images, tmp_path):
     """Bags in snow: seed 1 is in class, partly and out of class along the scales, seed 2 is out of class from the start."""
     kept, partly, lost = annotations.ANSWERS
@@ -121,12 +115,6 @@ def test_rates_of_ten_hand_counted_images():
         "accuracy": (10, 8 / 10),
     }
     assert all(0 <= record["low"] <= record["estimate"] <= record["high"] <= 1 for record in found.values())
-
-
-def test_outcomes_of_the_four_cases():
-    table = pd.DataFrame({"oracle_ooc": [True, True, False, False]})
-    keep = pd.Series([False, True, False, True])
-    assert filtering.outcomes(table, keep).tolist() == ["caught", "missed", "lost", "kept"]
 
 
 def test_the_oracles_label_is_a_probability_below_chance():
@@ -258,29 +246,6 @@ def test_the_stamp_of_an_alignment_tells_its_shift_its_images_and_each_model_fro
     assert len({*stamps, filtering.stamp(images, "heavy snow", judges)}) == 7
 
 
-def test_a_missing_table_or_unshifted_image_is_named(align, images):
-    write_images(images, "unshifted", [0.0], skip=(("bag", 2),))
-    with pytest.raises(RuntimeError, match=r"heavy_snow: \('bag', 2\)"):
-        align()
-    (images / "cartoon_style.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match=r"cartoon_style\.parquet"):
-        align()
-
-
-def test_bytes_that_are_no_picture_are_named_and_their_shift_alone_is_not_judged(align, predict, images, judges, tmp_path):
-    seen, path = predict(), images / "heavy_snow.parquet"
-    table = tables.read(path, tables.images)
-    table.at[3, "image"] = b"not a picture"
-    tables.write(table, path, tables.images)
-    with pytest.raises(ValueError, match=r"heavy_snow.*not a picture"):
-        filtering.align(images, CHOSEN, judges=judges, seen=seen, folder=tmp_path / "alignment")
-    with pytest.raises(ValueError, match=r"heavy_snow.*not a picture"):
-        align()
-    for judged in ("alignment", "sights"):
-        assert (tmp_path / judged / "cartoon_style.parquet").exists()
-    assert not (tmp_path / "alignment" / "heavy_snow.parquet").exists()
-
-
 def test_what_the_oracle_does_not_know_is_named_or_no_number(predict, judges, images, tmp_path):
     class Blind:
         labels, digest, device = judges.oracle.labels, "blind", "cpu"
@@ -296,11 +261,6 @@ def test_what_the_oracle_does_not_know_is_named_or_no_number(predict, judges, im
         filtering.predict(table.assign(**{"class": "barrow"}), pictures, oracle=judges.oracle)
 
 
-def test_scores_of_other_images_are_refused(align, predict):
-    with pytest.raises(ValueError, match=r"the oracle's predictions: 0 rows missing \[\], 1 foreign"):
-        filtering.beside(predict(), align().iloc[1:])
-
-
 def test_a_gallery_shows_the_rows_pictures_and_white_elsewhere(align, images):
     table = align()
     one = table.query("shift == 'heavy snow' and `class` == 'bag' and seed == 1")
@@ -310,10 +270,6 @@ def test_a_gallery_shows_the_rows_pictures_and_white_elsewhere(align, images):
     assert np.array_equal(sheet[0, :3], expected)
     assert np.array_equal(sheet[2, 0], expected[2])
     assert (sheet[0, 3] == 255).all() and (sheet[1] == 255).all() and (sheet[2, 1:] == 255).all()
-    empty = filtering.gallery(images, {"none": one.head(0)}, columns=4)
-    assert empty.shape[:2] == (1, 4) and (empty == 255).all()
-    with pytest.raises(ValueError, match=r"1 rows are missing, the first \('heavy snow', 'bag', 9, 1\.0\)"):
-        filtering.gallery(images, {"other": one.query("scale == 1").assign(seed=9)}, columns=4)
 
 
 @pytest.mark.parametrize("levels", [2, 7, 10**6])

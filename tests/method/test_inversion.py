@@ -16,18 +16,8 @@ from cnslib.method import inversion
 from cnslib.models import exports, text_to_image
 
 CLASSES = ["sneaker", "ankle boot"]
-SETTINGS = Inversion(
-    learning_rate=1e-2,
-    steps=3,
-    batch_size=2,
-    images_per_class=3,
-    validation_images=3,
-    sampling_steps=2,
-    guidance=2.0,
-    judge="",
-    features="",
-    seed=1,
-)
+LEARNING = {"learning_rate": 1e-2, "steps": 3, "batch_size": 2, "images_per_class": 3, "validation_images": 3, "seed": 1}
+SETTINGS = Inversion(**LEARNING, sampling_steps=2, guidance=2.0, judge="", features="")
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,6 @@ def read(pipe, origin, tmp_path_factory):
 
 
 def seen(shift, eta, asked, *, named=(False, True), kept=(True, True)):
-    """One trajectory with known readings at scales 0, 1, ...; what is named and kept at the first and at the last of them."""
     scales = [float(number) for number in range(len(asked))]
     between = [False] * (len(asked) - 2)
     rows = {"scale": scales, "asked": asked, "named": [named[0], *between, named[1]], "kept": [kept[0], *between, kept[1]]}
@@ -74,9 +73,3 @@ def test_every_trajectory_is_read_at_all_scales_and_begins_alike_at_every_eta(re
     start = table[table["scale"] == 0].pivot(index="seed", columns="eta", values="asked")
     assert (start[0.5] == start[1.0]).all()
     assert not difference(recipes.PILOT, table, within=1e-3)
-
-
-def test_sliders_that_others_made_need_no_pilot_and_cannot_have_one(read):
-    assert read(recipe="sliders of others", pilot=dataclasses.replace(PILOT, etas={})).empty
-    with pytest.raises(ValueError, match=r"base\.recipe: 'sliders of others' is not accepted; accepted: paper, "):
-        read(recipe="sliders of others")

@@ -1,5 +1,3 @@
-"""Sliders on tiny pipelines of six families: what is learned, what a scale, the noise level and guidance do, and what is written."""
-
 import contextlib
 import dataclasses
 import itertools
@@ -46,8 +44,6 @@ def pipe(folder):
 
 @pytest.fixture(scope="module")
 def learn(pipe):
-    """Trains a slider with the smallest settings."""
-
     def call(path, recipe="paper", *, given=CALL, **changes):
         settings = dataclasses.replace(LEARN, **changes)
         pipelines.train(pipe, *PAIR, path, settings=settings, recipe=recipe, base="digest", call=given)
@@ -62,7 +58,6 @@ def slider(learn, tmp_path_factory):
 
 
 def plain(pipe, copies, **arguments):
-    """What diffusers draws when nobody listens: so many pictures of one seed."""
     noise = [torch.Generator().manual_seed(1) for _ in range(copies)]
     given = CALL.arguments(pipe) | arguments
     return text_to_image.as_bytes(pipe(CAPTION, num_images_per_prompt=copies, generator=noise, output_type="pt", **given).images)

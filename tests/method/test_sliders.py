@@ -179,21 +179,6 @@ def test_as_many_samples_pass_the_unet_as_are_expected(pipe, iterations, denoisi
     assert counted == sliders.evaluations(dataclasses.replace(SETTINGS, iterations=iterations), "fast")
 
 
-def test_at_the_released_settings_the_fast_recipe_needs_a_fifth_of_the_exact_forms_evaluations():
-    """Four of nine states end at 8, 9, 9, 9, 9, 7, 8, 8 or 8 (mean 75 / 9), and three predictions each; the exact form makes 25 + 2 + 1."""
-    released = dataclasses.replace(SETTINGS, iterations=4, batch_size=16, denoising_steps=50)
-    assert sliders.evaluations(released, "fast") / 4 == pytest.approx(16 * (75 / 9 / 4 + 3))
-    assert sliders.evaluations(released) / 4 == sliders.evaluations(released, "released") / 4 == 448  # the released code makes 928
-    assert sliders.evaluations(released, "a folder") == 0
-
-
-def test_no_fast_trajectory_has_more_than_ten_steps(make):
-    path = make("fast", *([part] for part in PAIR), denoising_steps=50)[PAIR]
-    long = path.read_bytes()
-    assert json.loads(adapters.header(path)["settings"])["denoising_steps"] == 10
-    assert make("fast", *([part] for part in PAIR), denoising_steps=11)[PAIR].read_bytes() == long
-
-
 def test_the_prompts_of_the_released_code_are_the_bare_token_and_the_comma_form():
     assert sliders.prompts("heavy snow", "ankle boot", texts={}, recipe=RELEASED) == ("<ankle-boot*>", "<ankle-boot*>, in heavy snow")
     whole = ("a picture of a <hen*>", "a picture of a <hen*> as a cartoon")
@@ -302,8 +287,3 @@ def test_a_diverging_slider_is_named_and_not_written(make, tmp_path, recipe):
     with pytest.raises(FloatingPointError, match=said):
         make(recipe, ["heavy snow"], ["sneaker"], eta=1e38)
     assert not list(tmp_path.rglob("*.safetensors"))
-
-
-def test_an_unknown_recipe_is_told_the_known_ones(make):
-    with pytest.raises(ValueError, match=r"base\.recipe: 'fats' is not accepted; accepted: paper, released, graded, fast, or a folder"):
-        make("fats")

@@ -1,6 +1,3 @@
-import json
-import shutil
-
 import numpy as np
 import pytest
 import torch
@@ -17,11 +14,6 @@ def pipe(tiny_pipeline_dir, tiny_tokens_dir):
 
 
 @pytest.fixture
-def copied(tiny_pipeline_dir, tmp_path):
-    return shutil.copytree(tiny_pipeline_dir, tmp_path / "pipeline")
-
-
-@pytest.fixture
 def slider(pipe, tmp_path):
     return slider_path(random_sliders(pipe, tmp_path, SHIFTS[:1], CLASSES), SHIFTS[0], "sneaker")
 
@@ -31,23 +23,6 @@ def test_a_loaded_pipeline_is_frozen_single_precision_and_unchecked(pipe):
         assert not part.training
         assert {(p.dtype, p.requires_grad) for p in part.parameters()} == {(torch.float32, False)}
     assert pipe.safety_checker is None
-
-
-@pytest.mark.parametrize("missing", ["", "model_index.json", "unet", "vae/diffusion_pytorch_model.safetensors"])
-def test_a_missing_directory_part_or_weight_file_is_named_with_its_parameter(copied, missing):
-    shutil.rmtree(copied / missing) if (copied / missing).is_dir() else (copied / missing).rename(copied / "pickled.bin")
-    with pytest.raises(FileNotFoundError, match=rf"pipeline: .*{copied}"):
-        text_to_image.load_pipeline(copied, "cpu")
-
-
-def test_a_foreign_scheduler_and_a_truncated_weight_file_are_refused(copied):
-    path, weights = copied / "scheduler" / "scheduler_config.json", copied / "unet" / "diffusion_pytorch_model.safetensors"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"timestep_spacing": "linspace"}))
-    with pytest.raises(ValueError, match=r"linspace.*accepted: DDIMScheduler"):
-        text_to_image.load_pipeline(copied, "cpu")
-    weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=f"pipeline: {weights} is not a complete safetensors file"):
-        text_to_image.load_pipeline(copied, "cpu")
 
 
 def test_the_initial_latent_and_the_decoded_images_are_those_of_diffusers(pipe):
@@ -71,19 +46,6 @@ def output(pipe, seed=0):
         return pipe.unet(noise(seed, 2, 4, 16, 16), 501, noise(seed + 1, 2, 24, 16)).sample
 
 
-def test_everything_but_cross_attention_is_adapted_and_nothing_is_left_behind(pipe):
-    before = output(pipe)
-    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()):
-        found = set(adapters.layers(pipe.unet))
-        assert torch.equal(output(pipe), before)
-    outside = ("attn2", ".ff.", "proj_in", "proj_out", "conv_in", "conv_out", "time_embedding")
-    assert not [name for name in found if any(part in name for part in outside)]
-    assert len([name for name in found if "attn1" in name]) == 4 * 4  # down, mid and two up blocks: q, k, v, out
-    assert len([name for name in found if "resnets" in name]) == 8 * 3 + 5  # conv1, conv2, time; five widths change
-    assert len(found) == 16 + 29 + 2  # and two samplers
-    assert torch.equal(output(pipe), before) and not adapters.layers(pipe.unet)
-
-
 def test_a_slider_reloads_exactly_where_alpha_differs_from_rank(pipe, tiny_pipeline_dir, tmp_path):
     path = tmp_path / "slider.safetensors"
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
@@ -99,14 +61,10 @@ def test_a_slider_reloads_exactly_where_alpha_differs_from_rank(pipe, tiny_pipel
         assert pipe.unet.peft_config[adapters.NAME].lora_alpha == 1.0
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated", "misfit"])
-def test_an_unusable_slider_file_is_named(pipe, slider, tmp_path, damage):
+def test_a_slider_that_does_not_fit_is_named(pipe, slider, tmp_path):
     path = tmp_path / "slider.safetensors"
-    if damage == "truncated":
-        path.write_bytes(slider.read_bytes()[:-50])
-    if damage == "misfit":
-        save_file(dict(list(load_file(slider).items())[1:]), path, metadata=adapters.header(slider))
-    with pytest.raises((FileNotFoundError, ValueError), match=str(path)), adapters.loaded(pipe, path):
+    save_file(dict(list(load_file(slider).items())[1:]), path, metadata=adapters.header(slider))
+    with pytest.raises(ValueError, match=str(path)), adapters.loaded(pipe, path):
         pass
     assert not adapters.layers(pipe.unet)
 

@@ -1,5 +1,3 @@
-"""VMamba in plain PyTorch against its closed form, its published sizes, and both published spellings of its tensors."""
-
 import json
 import sys
 from types import ModuleType
@@ -21,7 +19,6 @@ OLD = {  # printed in an issue of a project that loads the small one
 
 
 def older(name):
-    """The old spelling of a name."""
     key = next(
         key for key in ("classifier.", "downsample.1", "downsample.2", "patch_embed.0", "patch_embed.2", ".op.", ".norm") if key in name
     )
@@ -55,11 +52,7 @@ def test_reading_in_four_orders_and_merging_are_adjoint():
 
 @pytest.mark.parametrize(
     ("sizes", "values", "tensors"),
-    [
-        ({"embed_dim": 96, "depths": (2, 2, 9, 2)}, 22_893_448, 212),
-        ({"embed_dim": 96}, 44_417_416, 446),
-        ({}, 76_254_056, 446),
-    ],
+    [({"embed_dim": 96, "depths": (2, 2, 9, 2)}, 22_893_448, 212), ({"embed_dim": 96}, 44_417_416, 446), ({}, 76_254_056, 446)],
 )
 def test_it_has_as_many_parameters_and_tensors_as_the_published(sizes, values, tensors):
     with torch.device("meta"):
@@ -91,7 +84,6 @@ def test_both_spellings_of_the_checkpoint_load_strictly_with_its_settings_unread
 
 
 def test_a_small_one_learns_and_is_a_classifier_of_the_benchmark(tmp_path):
-    """Its gradient agrees with differences, and what a timm directory holds gives the module's own outputs."""
     torch.manual_seed(0)
     model = timm.create_model("vssm_base_v0", **SMALL).double()
     picture = random(1, 3, 8, 12).requires_grad_()

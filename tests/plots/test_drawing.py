@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from cnslib.plots import curves, dots, figures, maps, stacks
+from cnslib.plots import curves, dots, figures, stacks
 from cnslib.stats import verdicts
 from cnslib.stats.accuracy import ALL, NEVER
 
@@ -73,29 +73,6 @@ def test_every_kind_draws_the_points_of_its_table(axes, kind):
         assert (models.min(), models.max(), images.min(), images.max()) == (0.5, 1.5, 0.8, 1.2)
 
 
-def test_ranks_stand_one_above_the_other_at_the_right_and_only_the_shown_have_intervals(axes):
-    table = estimates(model=[*"aabbcc"], scale=[0.0, 1.0] * 3, estimate=[1, 2.5, 2, 1, 3, 2.5])
-    curves.bump_lines(axes, table, shown=["b"])
-    assert [(text.get_text(), text.get_position()[1]) for text in axes.texts] == [("b", 1), ("a", 2), ("c", 3)]
-    assert len(axes.collections) == 1 and axes.yaxis_inverted()
-
-
-def test_dots_of_an_axis_keep_its_order_with_the_papers_beside_them():
-    table = estimates(axis=["x", "x", "y"], model=["b", "a", "b"], estimate=[0.5, 0.7, 0.4])
-    published = pd.DataFrame({"axis": ["x", "y"], "classifier": ["a", "b"], "rCE": [0.9, 0.8]})
-    figure = dots.axis_panels({"rCE": table}, {"x": ["b", "a"], "y": ["b"]}, references={"rCE": 1}, published=published)
-    assert titles(figure) == ["x", "y"] and ticks(figure.axes[0]) == ["b", "a"]
-    marked = [[line.get_xdata().tolist() for line in panel.lines if line.get_marker() == mark] for mark in "oD" for panel in figure.axes]
-    assert [own[0][-1] for own in marked] == [0.7, 0.4, 0.9, 0.8]
-
-
-def test_names_at_the_ends_of_curves_do_not_overlap(axes):
-    curves.estimate_lines(axes, estimates(scale=0.0, model=[*"abcdef"], estimate=[0.5] * 5 + [0.9]), label="accuracy")
-    figures.label_ends(axes)
-    heights = sorted(text.get_window_extent().y0 for text in axes.texts)
-    assert len(heights) == 6 and np.diff(heights).min() >= 9 * axes.figure.dpi / 72
-
-
 SHARES = {"a": [0.4, 0.1, 0.2, 0.3], "b": [0.05, 0.25, 0.3, 0.4]}
 STACK = pd.concat(
     [pd.DataFrame({"shift": "snow", "model": model, "scale": [0.0, 1.0, 2.0, NEVER], "estimate": own}) for model, own in SHARES.items()]
@@ -108,30 +85,3 @@ def test_every_bar_adds_up_and_only_its_two_ends_carry_numbers_where_there_is_ro
     for place, model in enumerate(ticks(figure.axes[0])):
         assert [bars[place].get_width() for bars in figure.axes[0].containers] == pytest.approx(SHARES[model])
     assert sorted(filter(None, (text.get_text() for text in figure.axes[0].texts))) == ["30%", "40%", "40%"]
-
-
-def test_scenarios_stand_by_their_survivors_with_the_dots_of_each_beside_them():
-    mild = STACK.assign(estimate=STACK["estimate"].where(STACK["scale"] == NEVER, 0.0) + 0.5 * (STACK["scale"] == NEVER))
-    failures = pd.concat([mild.assign(scenario="grey"), STACK.assign(scenario="random")])
-    table = estimates(scenario=["random", "grey"], model="vit", estimate=[0.2, 0.8])
-    figure = stacks.stacks_and_dots(failures, table, rows=stacks.survivors(failures), label="accuracy", reference=0.85)
-    assert ticks(figure.axes[0]) == ["random", "grey"]
-    assert figure.axes[1].containers[0].lines[0].get_xdata().tolist() == [0.2, 0.8]
-
-
-DROPS = {"axis": "size", "model": [*"bbaa"], "shift": ["fog", "snow"] * 2, "estimate": [0.05, 0.5] * 2}
-TESTS = {"shift": ["fog", "snow"], "scale": 1.0, "r": [0.5, np.nan], "free": [0.6, np.nan], "p_holm": [0.0001, 0.2]}
-
-
-def test_maps_write_what_is_significant_in_bold_and_leave_out_what_is_not_known():
-    figure = maps.drop_map(estimates(**DROPS), {"size": ["b", "a"]})
-    assert ticks(figure.axes[0]) == ["b", "a"]
-    assert {(text.get_text(), text.get_weight()) for text in figure.axes[0].texts} == {("0.50", "bold"), ("0.05", "normal")}
-    figure = maps.line_map(pd.DataFrame(TESTS), alpha=0.05)
-    assert [(text.get_text(), text.get_weight()) for text in figure.axes[0].texts] == [("0.50", "bold"), ("0.60", "normal")]
-
-
-def test_predictions_stand_below_their_pictures():
-    said = pd.DataFrame({"model": ["vit", "vit", "mae", "mae"], "scale": [0.0, 1.0] * 2, "top1": ["bag", "coat", "bag", "bag"]})
-    figure = maps.answer_sheet(np.zeros((1, 2, 4, 4, 3), np.uint8), said.assign(probability=0.5), title="bag, fog", scales=[0.0, 1.0])
-    assert sorted(text.get_text() for text in figure.axes[1].texts) == ["bag", "bag", "bag", "coat"]

@@ -62,16 +62,6 @@ def test_the_twelfth_digit_does_not_order_the_rows(tmp_path):
     assert (tmp_path / "elsewhere.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
-def test_a_name_that_some_panels_lack_looks_the_same_in_all_and_is_in_the_legend():
-    rows = [(shift, eta, scale, 0.1) for shift, eta in [("a", "eta 1"), ("b", "eta 0.5"), ("b", "eta 1")] for scale in (0, 1)]
-    table = pd.DataFrame(rows, columns=["shift", "eta", "scale", "estimate"]).assign(low=0.0, high=0.2)
-    figure = figures.panels(table, curves.estimate_lines, hue="eta", label="reading")
-    first, second = ({line.get_label(): line.get_color() for line in axes.lines} for axes in figure.axes[:2])
-    assert first["eta 1"] == second["eta 1"] != second["eta 0.5"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["eta 0.5", "eta 1"]
-    assert "eta 1" not in figures.palette.FIXED
-
-
 GROUPED = {"alexnet": ["alexnet"], "resnet": ["resnet_s", "resnet"], "CLIP": ["clip_probe"]}
 
 
@@ -92,8 +82,3 @@ def test_panels_stand_in_the_fixed_order_and_not_in_that_of_the_rows(fixed):
         "heavy snow",
         "cartoon style",
     ]
-
-
-def test_every_classifier_is_in_one_family_in_the_order_of_the_classifiers():
-    members = {"resnet": ["resnet_s", "resnet", "absent"], "CLIP": ["clip_probe"]}
-    assert palette.families(["alexnet", "resnet_s", "clip_probe", "resnet"], members) == GROUPED

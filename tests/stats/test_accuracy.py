@@ -181,11 +181,6 @@ def test_kept_trajectories_without_predictions_are_refused():
         accuracy.wrong_predictions(predictions(HAND), kept[:0])
 
 
-def test_an_unknown_reference_is_named_with_the_accepted_ones():
-    with pytest.raises(ValueError, match=r"accuracy\.reference: 'vgg' is not accepted; accepted: alexnet, resnet"):
-        accuracy.corruption_error(errors(predictions(HAND)), reference="vgg")
-
-
 def test_the_hardest_shift_is_told_by_resamples_that_know_every_shift_and_level_ones_share_it():
     words = {"alexnet": [".xx"] * 6}
     parts = [predictions(words), predictions(words, "heavy fog"), predictions({"alexnet": ["..."] * 6}, "heavy dust")]

@@ -103,15 +103,6 @@ def test_means_over_objects_have_the_width_of_the_stratified_formula():
     assert found["high"] - found["low"] == pytest.approx(2 * scipy.stats.t.ppf(0.975, 230) * deviation, rel=0.06)
 
 
-@pytest.mark.parametrize("units", [6, 40])
-def test_a_mean_of_independent_units_has_the_width_of_the_t_interval(units):
-    values = np.random.default_rng(units).normal(size=units)
-    rows = pd.DataFrame({"class": "bag", "seed": range(units)})
-    found = bootstrap.mean(pd.Series(values), rows, settings=resampled(20_000, seed=2))
-    t = bootstrap.independent_mean(values, confidence=0.95)
-    assert found["high"] - found["low"] == pytest.approx(t["high"] - t["low"], rel=0.06)
-
-
 def test_a_share_of_few_units_stays_a_share():
     rows = pd.DataFrame({"class": "bag", "seed": [1, 1, 2, 2]})
     hits = np.array([1, 0, 1, 1], bool)

@@ -17,7 +17,6 @@ QUICK, TABLES = 20, 60
 
 @functools.cache
 def random_table(seed: int) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Predictions in random row order; every other table has its unshifted images once, and rows of trajectories that are not kept."""
     rng = random.Random(seed)
     shifts = rng.sample(["heavy snow", "heavy fog", "cartoon style", "painting style"], rng.randint(1, 3))
     scales = [0.0, *sorted(rng.sample([0.5, 1.0, 1.5, 2.0, 2.5], rng.randint(1, 4)))]

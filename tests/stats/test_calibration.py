@@ -14,7 +14,6 @@ SIX = np.arange(6) / 2
 
 
 def table_of(rows: dict[str, list[list[float]]], scales=SCALES, ruler: str = "oracle") -> pd.DataFrame:
-    """A table of readings: for each shift one list of numbers per trajectory of class "bag", seeds 1, 2, ..."""
     return pd.DataFrame(
         [
             {"shift": shift, "class": "bag", "seed": seed, "scale": float(scale), ruler: value}
@@ -151,7 +150,6 @@ def test_a_ruler_without_rising_shifts_orders_nothing_and_a_shift_that_shares_no
 
 
 def rungs(errors: list[float], bins: list[float], *, noise: float = 0.0, seed: int = 0) -> xr.DataArray:
-    """One shift (and the pooled group) with these error rates; the resamples scatter around them."""
     sample = np.array(errors)[None, None, None].repeat(2, axis=1)
     rng = np.random.default_rng(seed)
     samples = np.concatenate([sample, (sample + noise * rng.normal(size=(50, *sample.shape[1:]))).clip(0, 1)])

@@ -19,7 +19,6 @@ EMPTY = {"id": "c", "family": "f", "measure": "drop", "axis": "", "first": "", "
 
 
 def outcomes(words: dict[str, dict[str, list[str]]], scales: list[float] = SCALES) -> xr.DataArray:
-    """Wrong predictions of trajectories 1, 2, ... under some shifts: one word per trajectory and classifier, x: misclassified."""
     return accuracy.wrong_predictions(pd.concat([predictions(own, shift, scales) for shift, own in words.items()]))
 
 

@@ -23,7 +23,6 @@ from cnslib.method import filtering
 from cnslib.stats import accuracy, axes, bootstrap, calibration, failure, gates, line, ranking, size
 from cnslib.stats.accuracy import ALL, by_shift
 from cnslib.studies.scenarios import claims as scenarios
-from cnslib.studies.scenarios import segmentation
 
 WORLDS, DATA_SETS, SEEDS, MODELS = 3, 24, 40, 23
 SETTINGS = resampled(200)
@@ -151,25 +150,6 @@ def inside(record: dict, true: float) -> bool:
     return bool(record["low"] <= true <= record["high"])
 
 
-@pytest.mark.parametrize("luck", [(0.0, 0.0), (0.2, 0.01)])
-def test_a_difference_of_two_networks_is_covered_for_other_objects_and_other_trainings(luck):
-    """Three trainings of each network on six objects of each of 8 classes: luck from none to most of what varies, and of one network.
-
-    A network has a taste for single objects, and so has a training. The truth is the distance of the networks, 0.3.
-    """
-    settings, rows, level, hits = resampled(500, OBJECTS), keys(6), np.linspace(-0.2, 0.2, CLASSES).repeat(6), []
-    weights, units = bootstrap.resampling_weights(rows, settings=settings)
-    given = (len(rows), segmentation.freedom_of(rows, settings=settings), settings.confidence)
-    for number in range(100):
-        rng = np.random.default_rng([29, number])
-        hard, sides = level + rng.normal(0, 0.3, len(rows)), []
-        for height, own in zip((0.3, 0.0), luck, strict=True):
-            taste = rng.normal(0, 0.2, (len(rows), 1)) + rng.normal(0, 0.1, (len(rows), 3))
-            sides.append(weights[:, units] @ (height + hard[:, None] + taste + rng.normal(0, own, 3)) / len(rows))
-        hits.append(inside(segmentation.over_trainings(*sides, *given), 0.3))
-    assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
-
-
 @pytest.mark.parametrize("target", [SAME, OBJECTS, OTHER])
 def test_a_mean_is_covered_for_every_target_on_data_of_its_kind(target):
     """Six rows of each of 8 classes by 40: seeds bind classes together, objects do not, other classes have other levels about 1."""
@@ -243,10 +223,6 @@ NAMES = [f"shift {place:02d}" for place in PLACES]
 COUNTED = {"order of the classifiers", "order of the shifts"}  # a whole number of pairs: the interval errs on the wide side
 
 
-def under_four(found: xr.DataArray) -> xr.DataArray:
-    return found[found["shift"].isin(NAMES)]
-
-
 def readings(rng: np.random.Generator, rows: pd.DataFrame) -> xr.DataArray:
     label, seed, shift = rows["class"].astype(int).to_numpy(), rows["seed"].to_numpy(), rows["shift"].map(NAMES.index).to_numpy()
     steeper = rng.normal(0, 0.2, 40)[seed] + rng.normal(0, 0.5, (CLASSES, 40))[label, seed] + np.linspace(-0.3, 0.3, CLASSES)[label]
@@ -284,7 +260,8 @@ def endless(given: World) -> dict[str, np.ndarray]:
 def of_maps(number: int) -> dict[str, float]:
     rng, settings = np.random.default_rng([17, number]), resampled(200, seed=number)
     given = world(rng, models=7)
-    found = under_four(answers(rng, given, seeds=40))
+    found = answers(rng, given, seeds=40)
+    found = found[found["shift"].isin(NAMES)]
     means = accuracy.by_shift(readings(rng, accuracy.trajectories(found)), settings)
     maps, rises = calibration.monotone_maps(means), calibration.moving(means)
     sides = calibration.on_axes(accuracy.by_shift(found, settings), maps, rises)

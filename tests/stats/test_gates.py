@@ -23,7 +23,6 @@ def record(estimate):
     ("key", "estimate", "expected"),
     [
         ("start_worst_class", 0.9, True),  # the bound itself
-        ("filter_good_dropped", 0.12, True),
         ("filter_good_dropped", 0.121, False),
         ("start_worst_class", 0.9 - 4e-7, True),  # to six digits
         ("start_worst_class", 0.9 - 6e-7, False),

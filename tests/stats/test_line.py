@@ -153,21 +153,6 @@ def test_an_interval_is_reflected_at_the_estimate(table, within):
         assert bound.tolist() == pytest.approx(expected.tolist())
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: line.fit(scattered(1), ["a", "b"]), "at least 3"),
-        (
-            lambda: size.sized(scattered(1), dict.fromkeys("acd", 10), {"resnet": list("abcde")}),
-            "weights of b, e is not known; known: a, c, d",
-        ),
-    ],
-)
-def test_one_clear_error_names_what_is_wrong(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def points(start: np.ndarray, ood: np.ndarray):
     return line.points(shares(np.repeat(np.asarray(ood)[:, None], 3, 1)), catalog(start))
 

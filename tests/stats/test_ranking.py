@@ -88,15 +88,6 @@ def test_shrunk_values_spread_as_the_truth_does_and_their_resamples_stay_where_t
     assert np.allclose(found[0].mean(0), values[0].mean(0)) and np.allclose(found[1:] - found[0], values[1:] - values[0])
 
 
-def test_a_power_of_a_matrix_is_scipys_and_what_is_not_positive_counts_as_nothing():
-    matrix = np.array([[2.0, 0.3], [0.3, 0.5]])
-    assert np.allclose(ranking.power(matrix, 0.5), scipy.linalg.sqrtm(matrix))
-    assert np.allclose(ranking.power(matrix, -0.5), np.linalg.inv(scipy.linalg.sqrtm(matrix)))
-    assert np.allclose(ranking.power(np.diag([4.0, 0.0, -1.0]), 0.5), np.diag([2.0, 0.0, 0.0]))
-    assert np.allclose(ranking.power(np.diag([4.0, 0.0, -1.0]), -0.5), np.diag([0.5, 0.0, 0.0]))
-    assert np.allclose(ranking.power(np.diag([1e-10, 1e-14]), 0.5), np.diag([1e-5, 1e-7]))
-
-
 def taus(values):
     return np.array([scipy.stats.kendalltau(*own.T).statistic for own in values])
 

@@ -1,3 +1,4 @@
+import copy
 import itertools
 
 import diffusers
@@ -11,9 +12,9 @@ from golden_units import difference
 from tiny_answers import random_outcomes, wrong_array
 from tiny_encoders import write_clip, write_timm
 from tiny_settings import resampled
-from tiny_sliders import random_sliders
+from tiny_sliders import plain_images, random_sliders
 
-from cnslib.core import names, recipes, tables
+from cnslib.core import recipes, tables
 from cnslib.core.settings import sections
 from cnslib.core.settings.method import Generation
 from cnslib.method import health
@@ -56,34 +57,17 @@ def bench(in_place, pipe, origin, tmp_path_factory):
     return ablation.Bench(steppers, "DDIM", origin, judge, asked, sliders, folder / "ablation")
 
 
-def plain_pipeline(pipe, sampler: sections.Scheduling, seed: int, scales: dict[int, float]) -> np.ndarray:
-    """Images of diffusers' own pipeline and scheduler; the slider's scale is set when `scales` names the step that comes next."""
-
-    def switch(pipe, step, timestep, kwargs):
-        if step + 1 in scales:
-            pipe.unet.set_adapters(adapters.NAME, scales[step + 1])
-        return kwargs
-
-    own = pipe.scheduler
-    pipe.scheduler = getattr(diffusers, sampler.scheduler).from_config(own.config, timestep_spacing=sampler.spacing)
-    how = {"num_inference_steps": SETTINGS.steps, "guidance_scale": SETTINGS.guidance, "callback_on_step_end": switch}
-    try:
-        prompt = f"a picture of a {names.token('sneaker')}"
-        images = pipe(prompt, generator=torch.Generator().manual_seed(seed), output_type="np", **how).images
-    finally:
-        pipe.scheduler = own
-    return (images * 255).round().astype(int)
-
-
 @pytest.mark.parametrize("name", ["DDIM", "DPM++"])
 def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway(pipe, bench, name):
-    stepper, sampler = bench.steppers[name], SCHEDULING[name]
-    assert abs(stepper.unshifted("sneaker", 5).numpy().astype(int) - plain_pipeline(pipe, sampler, 5, {})).max() <= 1
+    stepper, sampler, plain = bench.steppers[name], SCHEDULING[name], copy.copy(pipe)
+    plain.scheduler = getattr(diffusers, sampler.scheduler).from_config(pipe.scheduler.config, timestep_spacing=sampler.spacing)
+    how = {"steps": SETTINGS.steps, "guidance": SETTINGS.guidance}
+    assert abs(stepper.unshifted("sneaker", 5).numpy().astype(int) - plain_images(plain, 5, {}, **how)).max() <= 1
     with adapters.loaded(pipe, slider_path(bench.sliders, "heavy snow", "sneaker")):
         ours = stepper.shifted("sneaker", 5, [0.5, 2.5]).numpy().astype(int)
         for image, scale in zip(ours, (0.5, 2.5), strict=True):
             pipe.unet.set_adapters(adapters.NAME, 0.0)
-            assert abs(image - plain_pipeline(pipe, sampler, 5, {1: scale})[0]).max() <= 1
+            assert abs(image - plain_images(plain, 5, {1: scale}, **how)[0]).max() <= 1
 
 
 def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):

@@ -8,6 +8,7 @@ import torch
 from golden_units import difference
 from tiny_settings import resampled
 from tiny_sliders import random_sliders
+from tiny_work import contents
 
 from cnslib.core import recipes, tables
 from cnslib.core.settings.method import Generation
@@ -80,10 +81,6 @@ def failures(names=("bright", "dark")) -> pd.DataFrame:
     rows = [(name, *key, *cells[key][min(i, 1)]) for key in KEYS for i, name in enumerate(names)]
     table = pd.DataFrame(rows, columns=["model", *tables.TRAJECTORY, "after", "failure_point"])
     return table.assign(failure_point=table["failure_point"].replace(np.inf, np.nan))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def places(path: Path) -> list[tuple[str, int, float]]:

@@ -8,7 +8,7 @@ from tiny_settings import resampled
 from cnslib.core import recipes
 from cnslib.core.settings.sections import Calibration
 from cnslib.method import filtering
-from cnslib.studies import calibration, pools
+from cnslib.studies import calibration
 from cnslib.world import scenes
 
 SETTINGS = Calibration(bootstrap=resampled(100), seed=1, scenes=2, severities=4)
@@ -24,11 +24,6 @@ def pool() -> scenes.Garments:
 @pytest.fixture(scope="module")
 def judges(tmp_path_factory) -> filtering.Judges:
     return random_judges(tmp_path_factory.mktemp("judges"))
-
-
-def test_classes_without_a_renderer_are_named():
-    with pytest.raises(ValueError, match=r"base\.classes: 'hen' is not accepted; accepted: .*ankle boot: nothing else has a renderer here"):
-        pools.require_renderer(["bag", "hen"])
 
 
 def test_scenes_keep_garment_and_pose_and_begin_without_the_shift(pool):

@@ -82,18 +82,11 @@ LABELS = ["bag", "coat", "sandal", "shirt"]  # one more than the classes
 def dit(tmp_path_factory):
     """A DiT directory as its hub has it: an older class name and older names in the autoencoder, in torch's files."""
     folder = tmp_path_factory.mktemp("dit")
-    sizes = {
-        "num_attention_heads": 2,
-        "attention_head_dim": 8,
-        "num_layers": 2,
-        "sample_size": 8,
-        "num_embeds_ada_norm": 4,
-        "out_channels": 8,
-    }
+    sizes = {"num_attention_heads": 2, "attention_head_dim": 8, "num_layers": 2, "sample_size": 8, "num_embeds_ada_norm": 4}
     blocks = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2}
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network = DiTTransformer2DModel(**sizes)
+        network = DiTTransformer2DModel(**sizes, out_channels=8)
         vae = AutoencoderKL(block_out_channels=(8, 8), latent_channels=4, norm_num_groups=4, **blocks)
     network.save_pretrained(folder / "transformer", safe_serialization=False)
     vae.save_pretrained(folder / "vae")

@@ -11,7 +11,6 @@ from tiny_settings import resampled
 from cnslib.core import recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.data import annotations
-from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS
 from cnslib.stats import accuracy
 from cnslib.studies import labels as labelling
@@ -43,14 +42,6 @@ def test_a_weak_unshifted_image_drops_its_seed_and_easy_needs_the_expert_one_pee
     assert stages({"one": every}) == dict.fromkeys(every, "easy")
 
 
-def test_an_expert_that_knows_no_unshifted_image_is_named():
-    unshifted = pd.DataFrame([("heavy snow", "bag", 1, 0.0), ("heavy snow", "bag", 2, 0.0)], columns=tables.KEY)
-    right = pd.DataFrame({"a": [True, False], "b": [False, False]}, index=pd.MultiIndex.from_frame(unshifted))
-    assert labelling.known(unshifted, right, "a").tolist() == [True, False]
-    with pytest.raises(ValueError, match=r"labels\.expert, which knows none of 2 unshifted images: 'b' is not accepted"):
-        labelling.known(unshifted, right, "b")
-
-
 def test_hits_repeat_the_unshifted_prediction_under_every_shift():
     predictions = [("unshifted", 0.0, "bag"), ("heavy snow", 1.0, "coat"), ("cartoon style", 1.0, "bag")]
     rows = pd.DataFrame([{"model": "m", "shift": s, "class": "bag", "seed": 1, "scale": k, "top1": top} for s, k, top in predictions])
@@ -78,15 +69,6 @@ def test_kappa_is_scikit_learns_and_that_of_hand_counted_answers():
     assert labelling.kappa(table, answers, settings=SETTINGS)["estimate"] == pytest.approx(0.4)
     assert np.isnan(labelling.kappa(table[:40], answers[:40], settings=SETTINGS)["estimate"])  # one answer alone
     assert labelling.kappa(table[:0], answers[:0], settings=SETTINGS)["n"] == 0
-
-
-def test_two_annotators_are_read(tmp_path):
-    pictures = [tables.encode(np.full((4, 4, 3), i, np.uint8)) for i in range(4)]
-    table = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": np.arange(4), "scale": 1.0, "image": pictures})
-    for who, answer in (("anna", "class"), ("ben", "not class")):
-        annotations.write(table, tmp_path / f"{who}.json", answers=dict.fromkeys(annotations.file_names(table), answer))
-    found = annotations.annotated([tmp_path / "anna.json", tmp_path / "ben.json"], table, "labels.files")
-    assert found["first"].tolist() == ["class"] * 4 and found["second"].tolist() == ["not class"] * 4
 
 
 def test_the_oracle_answers_for_the_picture_and_for_its_mirror_image():
@@ -124,19 +106,6 @@ def labelled() -> pd.DataFrame:
     outside = (table["scale"] == 2) & (rng.uniform(size=len(table)) < 0.33)
     values = {name: 1 - 0.2 * table["scale"] - 0.3 * outside + rng.normal(scale=0.2, size=len(table)) for name in DETECTORS}
     return table.assign(**values, oracle_ooc=outside)
-
-
-def test_the_rules_nest_and_two_of_them_are_the_papers_text_and_the_released_code(labelled):
-    limits = filtering.thresholds(labelled, 0.9)
-    keep = pd.DataFrame({name: filtering.keeps(rule, labelled, limits) for name, rule in labelling.RULES.items()})
-    votes = [name for name in labelling.RULES if name != labelling.ALONE]
-    assert keep[labelling.NONE].all() and [labelling.RULES[name].passes for name in votes] == [0, 1, 2, 3, 4]
-    for looser, stricter in itertools.pairwise(votes):
-        assert keep.loc[keep[stricter], looser].all() and keep[stricter].sum() < keep[looser].sum()
-    table = pd.DataFrame([[1.0, 1.0, 0.0, 0.0]], columns=list(DETECTORS))
-    names = (labelling.RELEASED, labelling.TEXT, labelling.ALONE)
-    kept = [filtering.keeps(labelling.RULES[name], table, dict.fromkeys(DETECTORS, 0.5)).item() for name in names]
-    assert kept == [True, False, True]
 
 
 def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them(labelled):

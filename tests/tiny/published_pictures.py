@@ -12,7 +12,6 @@ ZIP = Path(__file__).parent / "published.zip"  # each picture once: those of sca
 
 
 def pictures() -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every picture, those of scale 0 under each shift, as published."""
     with zipfile.ZipFile(ZIP) as archive:
         for name in archive.namelist():
             folder, _, rest = name.partition("/")

@@ -1,5 +1,3 @@
-"""Random pictures of two shifts in tables, and random networks that judge them."""
-
 from collections.abc import Callable
 from pathlib import Path
 

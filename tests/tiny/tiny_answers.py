@@ -17,7 +17,6 @@ HAND = {"alexnet": ["..x", ".xx", ".xx"], "resnet": ["..x", ".x.", "..."]}  # on
 
 
 def predictions(words: dict[str, list[str]], shift: str = "heavy snow", scales: list[float] = SCALES) -> pd.DataFrame:
-    """Predictions for trajectories of class "bag", seeds 1, 2, ...: one word per trajectory."""
     rows = [
         (model, shift, "bag", seed, scale, "coat" if letter == "x" else "bag")
         for model, own in words.items()
@@ -39,7 +38,6 @@ def estimates(table: pd.DataFrame, **chosen: str) -> list[float]:
 
 
 def errors(table: pd.DataFrame, settings: Bootstrap = SETTINGS) -> xr.DataArray:
-    """Error rates and their resamples."""
     return accuracy.by_shift(accuracy.wrong_predictions(table), settings)
 
 

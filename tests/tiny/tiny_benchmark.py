@@ -34,14 +34,12 @@ class World:
 
 
 def world(rng: np.random.Generator, *, models: int) -> World:
-    """A world at random."""
     start, growth = rng.normal(-1.0, 0.6, models), rng.normal(1.0, 0.25, (SHIFTS, 1)) + rng.normal(0, 0.2, (1, models))
     steep = np.abs(growth + rng.normal(0, 0.15, (SHIFTS, models)))
     return World(start, steep, rng.normal(0, CLASS, CLASSES), rng.normal(0, OWN_CLASS, (CLASSES, models)))
 
 
 def answers(rng: np.random.Generator, given: World, *, seeds: int) -> xr.DataArray:
-    """What the models answer to the kept trajectories of some seeds."""
     models = len(given.start)
     shift, label, seed = np.nonzero(rng.random((SHIFTS, CLASSES, seeds)) < KEPT[:, None, None])
     shared = rng.normal(0, SEED, seeds)[seed] + rng.normal(0, PAIR, (CLASSES, seeds))[label, seed] + rng.normal(0, TRAJECTORY, len(shift))

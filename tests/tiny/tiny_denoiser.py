@@ -1,5 +1,3 @@
-"""A denoiser that knows the one picture of every class, and settings of the smallest comparison."""
-
 import dataclasses
 from types import SimpleNamespace
 
@@ -27,8 +25,6 @@ def picture(colour: int) -> np.ndarray:
 
 
 class Pixels:
-    """An autoencoder whose latent is the picture itself."""
-
     device = torch.device("cpu")
     config = SimpleNamespace(scaling_factor=0.5)
 

@@ -1,5 +1,3 @@
-"""EDM's networks with numbered weights, small enough for a test."""
-
 import math
 
 import torch

@@ -1,5 +1,3 @@
-"""Tiny random-weight encoders in the formats of the real ones, for the tests that look at pictures."""
-
 import json
 from pathlib import Path
 
@@ -15,7 +13,6 @@ VIT = {"img_size": 32, "patch_size": 8, "embed_dim": 16, "depth": 1, "num_heads"
 
 
 def save(model: torch.nn.Module, path: Path, config: dict) -> None:
-    """Writes weights and configuration."""
     save_file({key: value.contiguous() for key, value in model.state_dict().items()}, path)
     name = "open_clip_config.json" if path.name.startswith("open_clip") else "config.json"
     (path.parent / name).write_text(json.dumps(config))
@@ -46,12 +43,8 @@ def write_timm(folder: Path, *, outputs: int, seed: int = 0) -> torch.nn.Module:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = timm.create_model("vit_tiny_patch16_224", num_classes=outputs, **VIT).eval()
-    config = {
-        "architecture": "vit_tiny_patch16_224",
-        "num_classes": outputs,
-        "model_args": {**VIT, "num_classes": outputs},
-        "pretrained_cfg": {"input_size": [3, 32, 32], "crop_pct": 1.0, "num_classes": outputs, **PREPROCESSING},
-    }
+    config = {"architecture": "vit_tiny_patch16_224", "num_classes": outputs, "model_args": {**VIT, "num_classes": outputs}}
+    config["pretrained_cfg"] = {"input_size": [3, 32, 32], "crop_pct": 1.0, "num_classes": outputs, **PREPROCESSING}
     save(model, folder / "model.safetensors", config)
     return model
 

@@ -27,7 +27,6 @@ def clip(*numbers: str, projected: bool) -> dict[str, Any]:
 
 
 def by_words() -> Any:
-    """A token for each word of the captions, in place of T5's and Gemma's."""
     words = ["<pad>", "</s>", "<unk>", *sorted({word for text in CAPTIONS for word in text.split()})]
     plain = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -36,12 +35,10 @@ def by_words() -> Any:
 
 
 def t5() -> Any:
-    """A T5 encoder."""
     return transformers.T5EncoderModel(transformers.T5Config(vocab_size=32, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2))
 
 
 def autoencoder(channels: int) -> Any:
-    """An autoencoder that halves the sides."""
     blocks = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2}
     size = {"block_out_channels": (8, 8), "latent_channels": channels, "norm_num_groups": 4, "sample_size": SIZE, "shift_factor": 0.0}
     return diffusers.AutoencoderKL(**size, **blocks)

@@ -1,5 +1,3 @@
-"""Synthetic garments: rectangles for the builders, each class another size, and equal squares for the renderer."""
-
 import numpy as np
 import torch
 
@@ -22,13 +20,11 @@ def few() -> scenes.Garments:
 
 
 def squares() -> torch.Tensor:
-    """Six garments [6, 28, 28]: a grey square of 16 px in the middle."""
     grey = torch.zeros(6, 28, 28)
     grey[:, 6:22, 6:22] = 0.8
     return grey
 
 
 def rendered(grey: torch.Tensor, name: str, severity: float, keys: list[tuple] | None = None) -> torch.Tensor:
-    """The garments as web scenes under one shift (or "unshifted")."""
     keys = keys or [("test", i) for i in range(len(grey))]
     return scenes.render(grey, keys, style="web", shift=[name] * len(grey), severity=torch.full((len(grey),), severity))

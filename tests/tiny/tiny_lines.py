@@ -1,5 +1,3 @@
-"""Accuracies of models on a line, about one, and simulated from abilities."""
-
 from collections.abc import Callable
 
 import numpy as np
@@ -14,13 +12,11 @@ ID = np.array([0.5, 0.6, 0.7, 0.75, 0.8, 0.9])
 
 
 def array(draws: np.ndarray, scales: list[float], n: int) -> xr.DataArray:
-    """Errors of one shift (and all shifts) from accuracies [resamples + 1, models, scales]."""
     labels = {"shift": ["heavy snow", ALL], "n": ("shift", [n, n]), "model": list("abcdefgh"[: draws.shape[1]]), "scale": scales}
     return xr.DataArray(1 - np.stack([draws, draws], 1), labels | {"confidence": 0.95}, ["resample", "shift", "model", "scale"])
 
 
 def shares(accuracy: np.ndarray, scales: list[float] = SCALES, n: int = 400) -> xr.DataArray:
-    """Errors of one shift (and all shifts) from accuracies [models, scales], with two resamples like the sample."""
     return array(np.stack([accuracy] * 3), scales, n)
 
 

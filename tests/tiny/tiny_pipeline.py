@@ -47,21 +47,14 @@ def write_pipeline(folder: Path) -> int:
     schedule = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear", "clip_sample": False}
     blocks = {"down_block_types": ("DownEncoderBlock2D",) * 3, "up_block_types": ("UpDecoderBlock2D",) * 3}
     layers = {"down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"), "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D")}
+    widths = {"block_out_channels": (8, 16), "layers_per_block": 1, "attention_head_dim": 2, "norm_num_groups": 4}
     with torch.random.fork_rng():
         torch.manual_seed(0)
         pipe = StableDiffusionPipeline(
             tokenizer=words,
             text_encoder=CLIPTextModel(CLIPTextConfig(vocab_size=len(words), max_position_embeddings=24, **size, **ids)),
             vae=AutoencoderKL(block_out_channels=(8, 8, 8), latent_channels=4, norm_num_groups=4, sample_size=64, **blocks),
-            unet=UNet2DConditionModel(
-                sample_size=16,
-                block_out_channels=(8, 16),
-                layers_per_block=1,
-                cross_attention_dim=WIDTH,
-                attention_head_dim=2,
-                norm_num_groups=4,
-                **layers,
-            ),
+            unet=UNet2DConditionModel(sample_size=16, cross_attention_dim=WIDTH, **widths, **layers),
             scheduler=DDIMScheduler(set_alpha_to_one=False, steps_offset=1, prediction_type="v_prediction", **schedule),
             safety_checker=None,
             feature_extractor=None,

@@ -1,5 +1,3 @@
-"""Classes of the smallest experiments, and predictions of models whose accuracy under each scenario is known."""
-
 import dataclasses
 
 import pandas as pd

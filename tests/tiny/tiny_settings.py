@@ -1,5 +1,3 @@
-"""Sections of parameters with a few values changed, checked as those of a file are."""
-
 import dataclasses
 from typing import Any
 
@@ -9,7 +7,6 @@ from cnslib.core.settings.sections import Controlshift, Corruptions
 
 
 def changed(settings: Any, **changes) -> Any:
-    """The section with these values; ValueError in the one line that a reader of a parameter file gets."""
     plain = dataclasses.asdict(settings) | changes
     return read.build(type(settings).__name__.lower(), plain, {})
 

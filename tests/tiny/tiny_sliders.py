@@ -1,11 +1,11 @@
-"""What tests of sliders share: the smallest training, the tiny pipeline with its tokens, and random sliders."""
-
 import itertools
 from pathlib import Path
 
+import numpy as np
 import torch
 from diffusers import StableDiffusionPipeline
 
+from cnslib.core.names import token
 from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
@@ -34,3 +34,16 @@ def random_sliders(
                 parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
             adapters.save(pipe, slider_path(folder, shift, name), {"shift": shift, "class": name})
     return folder
+
+
+def plain_images(pipe: StableDiffusionPipeline, seed: int, scales: dict[int, float], *, steps: int, guidance: float) -> np.ndarray:
+    """Grey levels by diffusers' own pipeline; the scale of the slider is set when `scales` names the step that comes next."""
+
+    def switch(pipe, step, timestep, kwargs):
+        if step + 1 in scales:
+            pipe.unet.set_adapters(adapters.NAME, scales[step + 1])
+        return kwargs
+
+    how = {"num_inference_steps": steps, "guidance_scale": guidance, "callback_on_step_end": switch, "output_type": "np"}
+    images = pipe(f"a picture of a {token('sneaker')}", generator=torch.Generator().manual_seed(seed), **how).images
+    return (images * 255).round().astype(int)

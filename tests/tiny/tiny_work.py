@@ -1,5 +1,3 @@
-"""Pieces of work that write a small file each; some wait, fail or kill their process."""
-
 import os
 import signal
 import time
@@ -53,7 +51,6 @@ def eventful(folder: Path, number: int, unit: units.Unit) -> None:
 
 
 def drive(folder: Path, cluster: str, function: Callable = eventful) -> None:
-    """Makes what is missing; an error is written to the file `error`."""
     clusters.use(read.load(Path(cluster))["cluster"], folder / "work")
     own = shelf(folder)
     try:
@@ -77,3 +74,7 @@ def alive(process: int | str) -> bool:
         return bool(Path(f"/proc/{process}/cmdline").read_bytes())
     except FileNotFoundError:
         return False
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -28,9 +28,7 @@ def test_two_vits_of_the_paper_rest_on_the_wrong_preprocessing_and_no_other_timm
     ("n", "accuracy", "word"),
     [
         (50_000, 0.80382 + 0.003, "agrees"),
-        (50_000, 0.80382 - 0.003, "agrees"),
         (50_000, 0.80382 + 0.00302, "differs"),
-        (50_000, 0.79, "differs"),
         (500, 0.77, "compatible"),  # Wilson: 0.731 to 0.805
         (500, 0.75, "differs"),  # to 0.786
     ],
@@ -40,15 +38,3 @@ def test_the_tolerance_is_three_tenths_of_a_point_and_a_sample_is_judged_by_its_
     assert row["library"] == word and (row["low"], row["high"]) == pytest.approx(
         proportion_confint(round(n * accuracy), n, method="wilson")
     )
-
-
-def test_what_was_not_published_explains_nothing_and_a_foreign_model_is_named():
-    table = report(("alexnet", "model", 50_000, 0.56522), ("clip_resnet50", "paper", 50_000, 0.55)).reset_index("preprocessing")
-    assert table["library"]["alexnet"] == "agrees" and table["table7"]["alexnet"] == "not published"
-    assert table["explained_by"].to_dict() == {"alexnet": "", "clip_resnet50": "paper"}
-
-
-def test_predictions_are_counted_by_model():
-    rows = [("a", "hen", "hen"), ("a", "hen", "lion"), ("a", "lion", "lion"), ("b", "lion", "hen")]
-    found = gate.count(pd.DataFrame(rows, columns=["model", "class", "top1"]), "paper")
-    assert found[["model", "preprocessing", "n", "right"]].to_numpy().tolist() == [["a", "paper", 3, 2], ["b", "paper", 1, 0]]

@@ -3,6 +3,7 @@ import sys
 import time
 
 import pytest
+from tiny_work import contents
 
 STEP = """
 import sys, time
@@ -23,10 +24,6 @@ for key in shelf.waiting():
 
 def step(folder) -> subprocess.Popen:
     return subprocess.Popen([sys.executable, "-c", STEP, str(folder)])
-
-
-def contents(folder) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.slow

@@ -21,7 +21,6 @@ def root(tmp_path):
         ("0.49<!-- accuracy/all/2.5/estimate -->", None),
         ("49 %<!-- accuracy/all/2.5/estimate -->", None),
         ("0.48<!-- accuracy/all/2.5/estimate -->", "0.48 should be 0.49 (accuracy/all/2.5/estimate)"),
-        ("12,345<!-- accuracy/all/2.5/n -->", None),
         ("0.60<!-- accuracy/drop.csv: shift=fog, scale=2.5; estimate -->", None),
         ("0.00<!-- accuracy/drop.csv: shift=snow, scale=2.5; estimate -->", None),
         ("<!-- holds: accuracy/all/2.5/estimate > 0.5 -->", "no longer holds: accuracy/all/2.5/estimate > 0.5 (0.486, 0.5)"),

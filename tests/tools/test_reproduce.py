@@ -68,11 +68,6 @@ def test_what_follows_rests_on_the_stored_table_if_the_new_one_agrees_and_on_the
     assert record.read_text() == ("old" if kept == 0.5 else "new")
 
 
-def test_missing_and_new_results_are_reported():
-    verdicts = reproduce.compare({"figures/a.csv": CSV, "figures/b.csv": CSV}, {"figures/a.csv": CSV, "metrics/c.json": b"{}"})
-    assert verdicts == {"figures/a.csv": "identical", "figures/b.csv": "was not made", "metrics/c.json": "is not committed"}
-
-
 @pytest.mark.slow
 def test_committed_results_are_those_of_the_commit_whatever_lies_in_the_workspace():
     found = reproduce.committed(paths.ROOT)

@@ -1,11 +1,8 @@
 import errno
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import nbformat
@@ -35,7 +32,6 @@ def repository(tmp_path, monkeypatch):
 
 
 def world(repository, code: str, *, device: str = "cpu") -> dict[str, str]:
-    """Writes a notebook of the step `world` and its two parameter files; returns what the runner is told."""
     nbformat.write(notebook(tagged("params = None\noverlay = None"), new_code_cell(code)), repository / "notebooks" / "00_world.ipynb")
     base, counts = read.read(Path(__file__).parents[2] / "params.yaml")["base"], {"train_images": 1, "heldout_images": 1}
     (repository / "plain.yaml").write_text(json.dumps({"base": base | {"device": device}, "world": counts | {"seed": 1}}))
@@ -73,39 +69,6 @@ def test_a_notebook_that_fails_is_named_in_one_line_and_takes_the_place_of_the_e
         runner.run("world", **files)
     assert code.splitlines()[-1] in json.loads(copy.read_text())["cells"][-1]["source"][-1]
     assert [path.name for path in copy.parent.iterdir()] == [copy.name]
-
-
-SCRIPT = "import sys; from pathlib import Path; from cnslib.tools import kernels\nif __name__ == '__main__': {}"
-
-
-@pytest.mark.slow
-def test_a_notebook_ends_with_the_program_that_runs_it(tmp_path):
-    cell = "import os, pathlib, time\npathlib.Path('process').write_text(str(os.getpid()))\ntime.sleep(600)"
-    nbformat.write(notebook(new_code_cell(cell)), tmp_path / "source.ipynb")
-    call = "kernels.execute(Path('source.ipynb'), Path('out.ipynb'), {}, folder=Path.cwd())"
-    (tmp_path / "script.py").write_text(SCRIPT.format(call))
-    program = subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
-    end, noted = time.monotonic() + 600, tmp_path / "process"
-    while not noted.exists() or not noted.read_text():
-        assert time.monotonic() < end and program.poll() is None
-        time.sleep(0.1)
-    program.send_signal(signal.SIGKILL)
-    program.wait()
-    place = Path("/proc") / noted.read_text()
-    while place.exists() and (place / "cmdline").read_bytes():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
-def test_the_command_line_reports_one_error_line_before_anything_runs(repository, capsys):
-    files = world(repository, "from pathlib import Path\nPath('ran').touch()")
-    where = ["--params", files["params"], "--overlay", files["overlay"]]
-    nbformat.write(notebook(tagged("params = None\noverlay = None")), repository / "notebooks" / "01_inversion.ipynb")
-    for wrong, said in {"wrold": "no step 'wrold'; accepted:", "inversion": "no section 'inversion'; accepted: base, world"}.items():
-        assert runner.main([*where, "world", wrong]) == 2
-        error = capsys.readouterr().err
-        assert said in error and error.startswith("error: ") and error.count("\n") == 1
-    assert not (repository / "ran").exists() and not (repository / "executed").exists()
 
 
 def test_a_full_disk_is_named_and_the_earlier_copy_survives(repository, capsys, monkeypatch):

@@ -24,7 +24,6 @@ def run() -> read.Run:
 
 @pytest.fixture(scope="module")
 def found(run) -> xr.DataArray:
-    """The committed answers with those of three canaries to the same pictures."""
     answers = artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
     asked = answers[answers["model"] == answers["model"].iloc[0]].reset_index(drop=True)
     guesses = np.random.default_rng(26).choice(run.base.classes, len(asked))

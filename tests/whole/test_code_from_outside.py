@@ -7,7 +7,7 @@ from diffusers import StableDiffusionPipeline
 from tiny_encoders import write_clip
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor, dynamic_module_utils
 
-from cnslib.models import classifiers, encoders, text_to_image, tokens, weights
+from cnslib.models import classifiers, encoders, text_to_image, tokens
 
 LABELS = ["bag", "sneaker", "coat"]
 PYTHON = """from pathlib import Path
@@ -124,15 +124,3 @@ def test_the_tokenizers_of_pipelines_and_token_folders_bring_no_class(pipeline, 
     with pytest.raises(ValueError, match=r"text encoder: .*tokenizer_config\.json has auto_map"):
         tokens.read_encoder(pipeline, {"bag": 1})
     assert not marker.exists()
-
-
-@pytest.mark.parametrize("file", ["config.json", "deep/below/processor_config.json"])
-def test_any_wish_for_trust_is_found_at_any_depth_and_distrust_is_accepted(tmp_path, file):
-    path = tmp_path / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    change(path, parts=[{"kwargs": {"trust_remote_code": False}}])
-    change(tmp_path / "vocab.json", auto_map=7, trust_remote_code=8)  # words of a vocabulary
-    weights.refuse_code(tmp_path, key="mine")
-    change(path, parts=[{"kwargs": {"trust_remote_code": "yes"}}])
-    with pytest.raises(ValueError, match=rf'mine: {path} has trust_remote_code: "yes", which would run'):
-        weights.refuse_code(tmp_path, key="mine")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import tiny_work
 from ruamel.yaml import YAML
-from tiny_work import until
+from tiny_work import contents, until
 
 from cnslib.core import paths, workers
 from cnslib.core.settings import read
@@ -70,18 +70,12 @@ def cluster(folder: Path, walltime: str) -> Path:
 
 
 def chain(folder: Path, *steps: str) -> list[str]:
-    """The command that runs some steps of the smoke run in another folder, where what comes before them is copied, over SLURM."""
     for step in ("world", "inversion"):
         shutil.copytree(SMOKE.artifacts(step), paths.Layout(str(folder / "run")).artifacts(step), dirs_exist_ok=True)
     changes = read.read(paths.ROOT / "smoke.yaml")
     changes["base"] |= {"out": str(folder / "run"), "workers": str(cluster(folder, "00:30:00"))}
     (folder / "overlay.yaml").write_text(yaml(changes))
     return [sys.executable, "-m", "cnslib.tools.cli", "run", "--overlay", str(folder / "overlay.yaml"), *steps]
-
-
-def files(layout: paths.Layout, step: str) -> dict[str, bytes]:
-    folder = layout.artifacts(step)
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def jobs(environment: dict[str, str]) -> dict[str, str]:
@@ -110,7 +104,7 @@ def test_a_block_that_is_cancelled_in_the_middle_of_a_step_costs_no_more_than_th
     assert before.items() <= trained(run).items() and len(before) < len(trained(run))  # what was done is not done again
     logs = [path.read_text() for path in (run.root / "workers" / "sliders" / "logs").iterdir()]
     assert sum(log.count(" process ") - log.count("\ndone") for log in logs) > 0  # and something was lost
-    assert files(run, "sliders") == files(SMOKE, "sliders")
+    assert contents(run.artifacts("sliders")) == contents(SMOKE.artifacts("sliders"))
     assert ended(node) == {"1": "CANCELLED", "2": "CANCELLED"}
 
 
@@ -127,6 +121,5 @@ def test_work_that_the_walltime_of_a_block_cuts_off_ends_complete_in_the_next(no
     assert tries == dict.fromkeys(range(tiny_work.COUNT), 1) | {tiny_work.WAITING: 2, tiny_work.DEADLY: 2}
     own = tiny_work.shelf(expected)
     workers.each(tiny_work.square, [(expected, number, own[number]) for number in own.waiting()], device="cpu")
-    made = [{path.name: path.read_bytes() for path in (place / "made").iterdir()} for place in (folder, expected)]
-    assert made[0] == made[1]
+    assert contents(folder / "made") == contents(expected / "made")
     assert ended(node) == {"1": "TIMEOUT", "2": "CANCELLED"}

@@ -7,51 +7,11 @@ import pytest
 import torch
 from PIL import Image
 
-from cnslib.core import paths, units
+from cnslib.core import paths
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.data import imagenet
 from cnslib.world import cutouts, install, scenes
 from cnslib.world.cutouts import CutOut
-
-
-def stamp(path, size=(400, 300), visible=(50, 100, 350, 200)):
-    picture = Image.new("RGBA", size)
-    picture.paste((255, 0, 0, 255), visible)
-    picture.putpixel((visible[0] + 5, visible[1] + 5), (0, 0, 0, 0))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    picture.save(path)
-    return path
-
-
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    root = tmp_path / "package"
-    path = stamp(root / install.STAMPS / "birds/hen.png")
-    for document in install.DOCUMENTS.values():
-        (root / document).parent.mkdir(parents=True, exist_ok=True)
-        (root / document).write_text("as it is")
-    licence = tmp_path / "GPL-2"
-    licence.write_text("the licence")
-    mapping = tmp_path / "stamps.csv"
-    rows = [
-        [8, "n01514859", "hen", "birds/hen.png", units.file_digest(path), ""],
-        [8, "n01514859", "hen", "birds/no.png", "0" * 64, "drawn"],
-    ]
-    pd.DataFrame(rows, columns=["index", "wnid", "class", "source", "sha256", "left_out"]).to_csv(mapping, index=False)
-    monkeypatch.setattr(install, "LICENCE", licence)
-    monkeypatch.setattr(install, "MAPPING", mapping)
-    return root
-
-
-def test_a_stamp_becomes_a_trimmed_cut_out_beside_its_licence(package, tmp_path):
-    target = tmp_path / "photos"
-    install.photos(package, target)
-    (own,) = cutouts.read(target)
-    assert (own.label, own.seed, own.picture.size) == ("hen", 1, (300, 100))
-    pixels = np.asarray(own.picture).reshape(-1, 4)
-    assert (pixels == [255, 0, 0, 255]).all(1).sum() == 29999 and (pixels[:, 3] == 0).sum() == 1
-    assert (target / "GPL-2.txt").read_text() == "the licence" and (target / "COPYRIGHT.txt").read_text() == "as it is"
-    assert install.cut(stamp(tmp_path / "large.png", (700, 400), (0, 0, 640, 320))).size == (320, 160)
 
 
 def test_the_set_is_what_the_mapping_says():
@@ -61,15 +21,6 @@ def test_the_set_is_what_the_mapping_says():
     assert {path.name for path in paths.PHOTOS.glob("*.webp")} == set(kept["file"])
     for row in install.mapping().to_dict("records"):
         assert (imagenet.wnids()[row["index"]], imagenet.labels()[row["index"]]) == (row["wnid"], row["class"])
-
-
-def test_missing_and_damaged_pictures_are_named(package, tmp_path):
-    target = tmp_path / "photos"
-    install.photos(package, target)
-    Image.new("RGB", (100, 100)).save(target / "hen_1.webp")
-    with pytest.raises(ValueError, match=r"hen_1\.webp is RGB"):
-        cutouts.read(target)
-    (target / "hen_1.webp").unlink()
 
 
 def disc(label: str = "basketball", side: int = 120) -> CutOut:

@@ -6,17 +6,6 @@ from cnslib.core import recipes
 from cnslib.world import manifest
 
 
-def test_a_model_is_current_with_its_options_recipe_and_files_alone(tmp_path):
-    (tmp_path / "a").mkdir()
-    manifest.record(tmp_path, "a", seed=1, steps=1, recipe=recipes.PLAIN, quality={}, options={"rate": 0.1})
-    assert manifest.current(tmp_path, "a", recipe=recipes.PLAIN, options={"rate": 0.1})
-    assert not manifest.current(tmp_path, "a", recipe=recipes.PLAIN, options={"rate": 0.2})
-    assert not manifest.current(tmp_path, "a", recipe=recipes.AUGMENTED, options={"rate": 0.1})
-    assert not manifest.current(tmp_path, "b", recipe=recipes.PLAIN, options={"rate": 0.1})
-    (tmp_path / "a" / "config.json").write_text("{}")
-    assert not manifest.current(tmp_path, "a", recipe=recipes.PLAIN, options={"rate": 0.1})
-
-
 def test_figures_carry_wilson_intervals_and_those_that_are_measured_later_join_those_of_their_model_alone(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

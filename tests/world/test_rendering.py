@@ -1,5 +1,4 @@
 import colorsys
-import gzip
 import itertools
 import math
 
@@ -44,15 +43,6 @@ def test_catalog_rows_follow_their_schema_and_do_not_depend_on_the_classes_asked
     narrow = scenes.catalog(POOL, "train", classes=["dress"], images=1, seed=1)
     tables.check(wide, tables.catalog, "catalog")
     assert wide.iloc[1]["image"] == narrow.iloc[0]["image"]
-
-
-def test_a_damaged_or_missing_data_file_is_named(tmp_path):
-    path = tmp_path / "train-labels-idx1-ubyte.gz"
-    with pytest.raises(FileNotFoundError, match="dataset-fashion-mnist"):
-        scenes.read_idx(path)
-    path.write_bytes(gzip.compress(b"not the data"))
-    with pytest.raises(ValueError, match=r"train-labels-idx1-ubyte\.gz has sha256"):
-        scenes.read_idx(path)
 
 
 @pytest.mark.skipif(not (paths.GARMENTS / "train-images-idx3-ubyte.gz").exists(), reason="run `dvc pull` first")

@@ -1,16 +1,13 @@
 import dataclasses
 import itertools
 
-import numpy as np
-import open_clip
 import pandas as pd
 import pytest
 import timm
 import torch
 from golden_units import difference
-from PIL import Image
 from safetensors.torch import load_file
-from tiny_garments import VIT, few, garments
+from tiny_garments import VIT, garments
 
 from cnslib.core import paths
 from cnslib.core.settings import read
@@ -88,25 +85,6 @@ def test_the_benchmark_asks_for_every_classifier_of_the_zoo():
     found = [zoo.members(SECTIONS[name]) for name in ("zoo", "augmentation", "pretraining")]
     built = {member.name: f"data/models/{member.folder}" for member in itertools.chain(*found)}
     assert built.items() <= read.load(paths.ROOT / "params.yaml")["evaluation"].classifiers.items()  # and whoever joins them
-
-
-def test_the_zero_shot_answer_is_the_nearest_caption_by_open_clips_own_account(run):
-    run, classes = dataclasses.replace(run, garments=lambda _pool: few()), list(few().classes)
-    objectives = {"clip": {"steps": 1, "width": 32, "layers": 1}}
-    chosen = {"network": SECTIONS["pretraining"].network, "classifiers": {"zero": {"objective": "clip", "adaptation": "zero_shot"}}}
-    (member,) = zoo.members(Pretraining(objectives=objectives, **chosen, finetuned={}, probe={}, **TINY))
-    zoo.build_member(member, run, quality_images=8)
-    folder = run.models / member.folder
-    model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{folder}")
-    pictures = np.random.default_rng(0).integers(0, 256, (6, 64, 64, 3), dtype=np.uint8)
-    tokens = open_clip.get_tokenizer(f"local-dir:{folder}")([f"a picture of a {name}" for name in classes])
-    with torch.no_grad():
-        texts = model.eval().encode_text(tokens, normalize=True)
-        images = model.encode_image(torch.stack([transform(Image.fromarray(p)) for p in pictures]), normalize=True)
-    zero = classifiers.load("zero", str(folder), classes)
-    assert torch.equal(zero.logits(pictures).argmax(1), (images @ texts.T).argmax(1))
-    tower = sum(value.numel() for value in model.visual.state_dict().values())
-    assert zero.parameters == tower + texts.numel() < sum(value.numel() for value in model.state_dict().values())
 
 
 def test_the_oracle_loss_ignores_the_name_of_an_invisible_shift():

@@ -110,13 +110,9 @@ def test_the_settings_name_the_decoder_and_its_classes_by_cifars_or_imagenets_na
     chosen = dataclasses.replace(SETTINGS, decoder=f"edm:{path}", classes=["bird", "airplane"])
     found = edm.open_decoder(tmp_path, base, chosen, tmp_path)
     assert found.classes == ["bird", "airplane"] and found.origin.tokens == {"bird": "2", "airplane": "0"} and found.size == 3 * 8 * 8
-    for changes, message in (
-        ({"classes": ["truck"]}, "edm: classes: {'truck': 9} is not accepted; accepted: names of one or more of the numbers 0 to 2"),
-        ({"classes": ["hen"]}, "edm: classes: {'hen': 8} is not accepted"),
-        ({"decoder": str(path)}, "controlshift.decoder: .* is not accepted; accepted: edm:<file>.safetensors, or none"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            edm.open_decoder(tmp_path, base, dataclasses.replace(chosen, **changes), tmp_path)
+    for name, number in {"truck": 9, "hen": 8}.items():  # of CIFAR-10 and of ImageNet; the tiny network knows 0 to 2
+        with pytest.raises(ValueError, match=rf"edm: classes: {{'{name}': {number}}} is not accepted"):
+            edm.open_decoder(tmp_path, base, dataclasses.replace(chosen, classes=[name]), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +134,7 @@ def test_the_public_networks_have_the_published_tensors(family, tensors, paramet
 
 @pytest.mark.parametrize(
     ("family", "published"),
-    [
-        (PLUS, [0.02947, -0.10681, -0.01407, -0.18063, 0.02924, -0.39291]),
-        (ADM, [-0.0657, 0.06931, 0.03745, -0.19914, 0.00365, -0.22159]),
-    ],
+    [(PLUS, [0.02947, -0.10681, -0.01407, -0.18063, 0.02924, -0.39291]), (ADM, [-0.0657, 0.06931, 0.03745, -0.19914, 0.00365, -0.22159])],
 )
 def test_a_network_from_a_file_predicts_what_the_authors_code_predicts(family, published, tmp_path):
     """Pixel (3, 5) of two images under sigma 0.7, classes 1 and 2; weights, images and noise are numbered as here."""

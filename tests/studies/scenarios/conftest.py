@@ -13,7 +13,6 @@ from cnslib.world import scenes, zoo
 
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory) -> Scenarios:
-    """Two objects per class, and one tiny network with random weights."""
     folder = tmp_path_factory.mktemp("networks") / "tiny"
     network = zoo.network_of(VIT)
     with torch.random.fork_rng():
@@ -29,17 +28,14 @@ def settings(tmp_path_factory) -> Scenarios:
 
 @pytest.fixture
 def found() -> list[subjects.Subject]:
-    """Two sneakers and two ankle boots in their scenes."""
     return subjects.garments(garments(), "heldout", CLASSES, count=2, seed=1)
 
 
 @pytest.fixture
 def few(monkeypatch):
-    """Rectangles in place of Fashion-MNIST."""
     monkeypatch.setattr(scenes, "garments", lambda _folder, pool, *_classes: garments(pool))
 
 
 @pytest.fixture
 def experiment(tiny_pipeline_dir, settings, tmp_path, few) -> Experiment:
-    """Rectangles, and scenes drawn around them by a tiny model."""
     return Experiment(settings, CLASSES, LABELS, tiny_pipeline_dir, "cpu", tmp_path / "drawn")
