@@ -31,7 +31,6 @@ def encoder(pipe, tmp_path_factory):
 
 
 def foreign_encoder(folder, pipe, words):
-    """As dataset interfaces build theirs: one word after the other, half precision, names with text_model."""
     tokenizer = CLIPTokenizer.from_pretrained(pipe)
     encoder = CLIPTextModel.from_pretrained(pipe.parent / "text_encoder", dtype=torch.float16)
     for number, text in enumerate(words):

@@ -35,7 +35,6 @@ TRAJECTORIES = list(itertools.product(SHIFTS, sorted(FOLDERS), SEEDS))
 
 
 def answer(model: str, shift: str, number: int, seed: int, scale: float) -> int:
-    """The class that a model answers: the right one up to a scale that depends on model and trajectory alone, then number 5."""
     entropy = np.frombuffer(f"{model} {shift} {number} {seed}".encode(), np.uint8).tolist()
     return number if scale <= STEADY[model] + np.random.default_rng(entropy).normal(scale=0.8) else 5
 

@@ -19,7 +19,6 @@ def parquet(**columns) -> bytes:
 
 
 def picture(grey: float, *, rounded: int = 0) -> bytes:
-    """A table of one grey picture, of which a value may be rounded the other way."""
     pixels = np.full((8, 8, 3), grey, np.uint8)
     pixels[0, 0, 0] += rounded
     return parquet(image=[tables.encode(pixels)])

@@ -85,7 +85,6 @@ def jobs(environment: dict[str, str]) -> dict[str, str]:
 
 
 def ended(environment: dict[str, str]) -> dict[str, str]:
-    """The states of all jobs once none runs or waits; half a minute is enough where nodes are given back and not left to themselves."""
     until(lambda: not {"RUNNING", "PENDING", "COMPLETING"} & set(jobs(environment).values()), seconds=30)
     return jobs(environment)
 
