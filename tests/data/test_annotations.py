@@ -45,17 +45,6 @@ def test_answers_come_back_as_they_were_given_and_an_unfinished_project_where_th
         annotations.read(tmp_path / "anna.json", rows())
 
 
-def test_a_project_has_what_via_opens_and_its_pictures_lie_beside_it(tmp_path):
-    annotations.export(rows(), tmp_path / "desk" / "to_label.json")
-    project = json.loads((tmp_path / "desk" / "to_label.json").read_text())
-    assert project["_via_data_format_version"] == "2.0.10" and project["_via_settings"]["project"]["name"] == "to_label"
-    assert list(project["_via_attributes"]["file"]["answer"]["options"]) == ["class", "partial class properties", "not class"]
-    assert project["_via_image_id_list"] == list(project["_via_img_metadata"])
-    for name, entry in project["_via_img_metadata"].items():
-        data = (tmp_path / "desk" / entry["filename"]).read_bytes()
-        assert entry["size"] == len(data) and name == f"{entry['filename']}{len(data)}" and entry["file_attributes"] == {}
-
-
 @pytest.mark.parametrize(
     ("change", "count", "problem"),
     [

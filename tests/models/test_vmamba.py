@@ -62,7 +62,6 @@ def test_it_has_as_many_parameters_and_tensors_as_the_published(sizes, values, t
 
 
 def test_both_spellings_of_the_checkpoint_load_strictly_with_its_settings_unread(tmp_path, monkeypatch):
-    """The training script stores a yacs CfgNode beside the weights: a dict whose class is not imported."""
     with torch.device("meta"):
         state = flat(timm.create_model("vssm_base_v0"))
     state["classifier.norm.bias"] = torch.arange(1024.0)

@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from cnslib.plots import curves, dots, figures, stacks
+from cnslib.plots import curves, dots, figures
 from cnslib.stats import verdicts
-from cnslib.stats.accuracy import ALL, NEVER
+from cnslib.stats.accuracy import ALL
 
 
 @pytest.fixture(autouse=True)
@@ -22,10 +22,6 @@ def estimates(**columns) -> pd.DataFrame:
 
 def ticks(axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
-
-
-def titles(figure) -> list[str]:
-    return [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes if axes.get_visible()]
 
 
 CURVES = estimates(model=["vit", "vit", "alexnet", "alexnet"], shift=ALL, scale=[0.0, 1.0] * 2, estimate=[0.1, 0.4, 0.2, 0.5])
@@ -71,17 +67,3 @@ def test_every_kind_draws_the_points_of_its_table(axes, kind):
     if kind == "slopes":  # images inside of models
         models, images = (band.get_paths()[0].vertices[:, 1] for band in axes.collections)
         assert (models.min(), models.max(), images.min(), images.max()) == (0.5, 1.5, 0.8, 1.2)
-
-
-SHARES = {"a": [0.4, 0.1, 0.2, 0.3], "b": [0.05, 0.25, 0.3, 0.4]}
-STACK = pd.concat(
-    [pd.DataFrame({"shift": "snow", "model": model, "scale": [0.0, 1.0, 2.0, NEVER], "estimate": own}) for model, own in SHARES.items()]
-)
-
-
-def test_every_bar_adds_up_and_only_its_two_ends_carry_numbers_where_there_is_room():
-    figure = stacks.stack_panels(pd.concat([STACK, STACK.assign(shift="fog")]), ["fog", "snow"])
-    assert titles(figure) == ["fog", "snow"] and len(figure.legends) == 1
-    for place, model in enumerate(ticks(figure.axes[0])):
-        assert [bars[place].get_width() for bars in figure.axes[0].containers] == pytest.approx(SHARES[model])
-    assert sorted(filter(None, (text.get_text() for text in figure.axes[0].texts))) == ["30%", "40%", "40%"]

@@ -74,11 +74,3 @@ def test_a_name_looks_the_same_whoever_stands_beside_it_and_a_family_shares_its_
     alone, among = palette.looks(["resnet"]), palette.looks(["clip_probe", "CLIP", "resnet", "alexnet", "zebra"])
     assert alone["resnet"] == among["resnet"] and list(among) == ["zebra", "alexnet", "resnet", "clip_probe", "CLIP"]
     assert among["CLIP"]["color"] == among["clip_probe"]["color"] != among["resnet"]["color"]
-
-
-def test_panels_stand_in_the_fixed_order_and_not_in_that_of_the_rows(fixed):
-    both = pd.concat([TABLE.query("shift == 'heavy snow'").assign(shift=shift) for shift in ("cartoon style", "heavy snow")])
-    assert [axes.get_title(loc="left") for axes in figures.panels(both, curves.estimate_lines, label="drop").axes] == [
-        "heavy snow",
-        "cartoon style",
-    ]

@@ -22,10 +22,7 @@ ROWS = 14  # of a table, evenly spaced
 
 
 def difference(recipe: Recipe, found: pd.DataFrame | np.ndarray | Path, *, within: float = 1e-4, skip: tuple[str, ...] = ()) -> str:
-    """In what a table, pictures or a file of tensors differ from the golden result of a recipe, in words; empty where they do not.
-
-    Columns in `skip` are left out.
-    """
+    """In what a table, pictures or a file of tensors differ from the golden result of a recipe, in words; empty where they do not."""
     path = FOLDER / f"{recipe.name}.json"
     columns = {name: values for name, values in summary(found).items() if name not in skip}
     if os.environ.get("GOLDEN") == "write":

@@ -27,7 +27,6 @@ def numbered(shape: torch.Size, number: int) -> torch.Tensor:
 
 
 def filled(sizes: Architecture, kind: type[Denoiser] = Denoiser) -> Denoiser:
-    """A network whose weights are numbered in the order of their names, scaled to keep features of one size."""
     denoiser = kind(sizes).eval().requires_grad_(False)
     names = sorted(key for key in denoiser.state_dict() if "resample_filter" not in key)
     for number, name in enumerate(names):

@@ -25,7 +25,6 @@ def catalog(accuracy: np.ndarray, n: int = 400) -> xr.DataArray:
 
 
 def between(sample: tuple[np.ndarray, np.ndarray], resample: tuple[np.ndarray, np.ndarray]) -> xr.Dataset:
-    """Points of two draws, each the catalog's accuracies and those [models, scales]: one is the sample, the other both resamples."""
     start, ood = (np.stack([own, other, other]) for own, other in zip(sample, resample, strict=True))
     return line.points(array(ood, SCALES, 400), array(start[..., None], [0.0], 400))
 
