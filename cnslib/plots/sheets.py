@@ -70,7 +70,7 @@ ABSENT = "The pictures are not there: give the images of the benchmark to see th
 def pictures(
     folder: Path, trajectories: pd.DataFrame, scales: list[float]
 ) -> UInt8[np.ndarray, "trajectories scales height width 3"] | None:
-    """The pictures of some trajectories (shift, class, seed; at most one per shift) at all scales; None where no picture is stored.
+    """The pictures of some trajectories (shift, class, seed; at most one per shift) at some scales; None where no picture is stored.
 
     Scale 0 is that of the shift's own table, else the unshifted one. Errors are those of `tables.pick`; ValueError for a missing scale.
     """
@@ -83,7 +83,8 @@ def pictures(
         parts += [own] if plain is None else [own, plain[plain[PAIR].eq([row[1], row[2]]).all(axis=1)].assign(shift=row.shift)]
     found = pd.concat(parts, ignore_index=True).merge(trajectories.assign(place=range(len(trajectories))), on=tables.TRAJECTORY)
     wanted = [(*key, scale) for key in trajectories[tables.TRAJECTORY].itertuples(index=False, name=None) for scale in scales]
-    ordered = tables.complete(found, wanted, tables.KEY, str(folder)).sort_values(["place", "scale"])
+    chosen = found[found["scale"].isin(scales)]
+    ordered = tables.complete(chosen, wanted, tables.KEY, str(folder)).sort_values(["place", "scale"])
     grid = tables.pictures(ordered[[*tables.KEY, "image"]], "strips")
     return grid.reshape(len(trajectories), len(scales), *grid.shape[1:])
 

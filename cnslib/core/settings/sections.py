@@ -52,7 +52,9 @@ Accuracy: Any = section("Accuracy", "reference", Resampled)
 Ranking: Any = section("Ranking", "", Resampled)
 Axes: Any = section("Axes", "members reference margin", Resampled, rules=[ALL_AXES])
 Failure: Any = section("Failure", "", Resampled)
-Bisection: Any = section("Bisection", "seed shifts classes classifiers seeds resolution scan_step scans", Resampled, classifiers=f.Names)
+Bisection: Any = section(
+    "Bisection", "seed shifts classes classifiers seeds resolution scan_step scans", Resampled, shifts=f.Names, classifiers=f.Names
+)
 Line: Any = section("Line", "id_accuracy families sizes pretrained same_pool", Resampled, rules=[FAMILIES])
 
 # The studies.
