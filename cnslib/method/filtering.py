@@ -132,7 +132,7 @@ SHARE = pa.Check.in_range(0, 1)
 READING = {"oracle": pa.Column(float, SHARE, nullable=True), "asked": pa.Column(float, SHARE, nullable=True), "named": pa.Column(str)}
 CLASS = "class_probability"  # of the image's own class
 BLIND = "not asked"  # what an oracle of the class alone names
-sights_schema = tables.schema(tables.KEY, {**tables.IDENTITY, **READING, CLASS: pa.Column(float, SHARE)})
+oracle_schema = tables.schema(tables.KEY, {**tables.IDENTITY, **READING, CLASS: pa.Column(float, SHARE)})
 
 
 def predict(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"], *, oracle: Oracle) -> pd.DataFrame:
@@ -170,7 +170,7 @@ def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path
         return predict(table, tables.pictures(table, units.file_of(shift)), oracle=oracle)
 
     rows = lambda shift, unshifted: of_shift(pd.concat([unshifted, seen(shift)]), shift)  # noqa: E731
-    return workers.stored(stamps, rows, sights_schema, folder=folder, device=oracle.device, common=lambda: [seen(UNSHIFTED)])
+    return workers.stored(stamps, rows, oracle_schema, folder=folder, device=oracle.device, common=lambda: [seen(UNSHIFTED)])
 
 
 def beside(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
