@@ -78,25 +78,28 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
     """
     key = f"evaluation.classifiers.{name}"
     demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
-    network, transform, settings = read(key, source, labels, device, templates=False)
+    network, transform, settings, own = read(key, source, labels, device, templates=False)
     if preprocessing == "paper":
+        demand("input_size" in settings, "evaluation.preprocessing", preprocessing, f"model, which {source} needs")
         settings = paper_settings(settings["input_size"])
         transform = create_transform(**settings)
-    names = output_names(key, timm_names(network), labels)
+    names = output_names(key, own, labels)
     return tried(key, Classifier(name, source, names, network, transform, settings, size(network), device, preprocessing), count=1)
 
 
-def read(key: str, source: str, labels: list[str], device: str, *, templates: bool) -> tuple[nn.Module, Callable, dict[str, Any]]:
-    """A classifier's network, its transform, and the transform's settings; `templates` are for `zero_shot`."""
+def read(key: str, source: str, labels: list[str], device: str, *, templates: bool) -> outside.Found:
+    """A classifier's network, its transform, the transform's settings, and its own names of outputs; `templates` are for `zero_shot`."""
+    if found := outside.read(key, source, labels, device):
+        return found
     if source.startswith(encoders.OPEN_CLIP) or (paths.resolve(source) / encoders.CLIP_FILES[0]).exists():
-        return zero_shot(key, source, labels, device, templates=templates)
+        return *zero_shot(key, source, labels, device, templates=templates), []
     if source.startswith(registry.PREFIX):
         accepted = f"ImageNet's 1000 names, published/imagenet1000.json: {source} answers with these"
         demand(labels == list(imagenet.labels()), f"{key}, names in base.labels", len(labels), accepted)
         model, settings = registry.build(source, key=key)
-        return model.to(device), create_transform(**settings), settings
+        return model.to(device), create_transform(**settings), settings, timm_names(model)
     model, transform = encoders.timm_model(key, source, device)
-    return model, transform, encoders.preprocessing(model, key)
+    return model, transform, encoders.preprocessing(model, key), timm_names(model)
 
 
 def timm_names(model: nn.Module) -> list[str]:
@@ -140,14 +143,6 @@ def zero_shot(key: str, source: str, labels: list[str], device: str, *, template
     return encoders.ZeroShot(clip, texts.T).eval(), clip.transform, settings | ({"prompts": PROMPT} if templates else {})
 
 
-def by_name(name: str, source: str, labels: list[str], device: str) -> outside.Found:
-    """A classifier's network, its transform, the transform's settings, and the names that the model gives its outputs."""
-    if found := outside.read(name, source, labels, device):
-        return found
-    network, transform, settings = read(name, source, labels, device, templates=True)
-    return network, transform, settings, timm_names(network)
-
-
 def size(model: nn.Module) -> int:
     """Number of trained values of a module."""
     return sum(parameter.numel() for parameter in model.parameters())
@@ -184,7 +179,7 @@ def own_classifier(
     if isinstance(model, nn.Module):
         found = module(model, name, outputs or labels, transform, device)
     else:
-        network, transform, settings, own = by_name(name, model, outputs or labels, device)
+        network, transform, settings, own = read(name, model, outputs or labels, device, templates=True)
         names = outputs or output_names(name, own, labels)
         found = Classifier(name, model, list(names), network, transform, settings, size(network), device)
     return tried(name, found)

@@ -7,6 +7,7 @@ import importlib
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +49,16 @@ def read(key: str, source: str, labels: list[str], device: str) -> Found | None:
     return None
 
 
-class Logits(nn.Module):
-    """The scores of a classifier of transformers."""
+class Output(nn.Module):
+    """A part of what a model of transformers gives out."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: Any, part: Callable[[Any], Tensor]):
         super().__init__()
-        self.model = model
+        self.model, self.part = model, part
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Class scores of normalised images."""
-        return self.model(pixels).logits
+        """Class scores, or features, of normalised images."""
+        return self.part(self.model(pixels))
 
 
 def hugging_face(key: str, source: str, labels: list[str]) -> Found:
@@ -65,7 +66,7 @@ def hugging_face(key: str, source: str, labels: list[str]) -> Found:
     model, folder = pretrained(key, source, AutoModelForImageClassification)
     own = [text for _, text in sorted(model.config.id2label.items())]
     plain = own == [f"LABEL_{place}" for place in range(len(own))]
-    return Logits(model), *processor(key, source, folder), [] if plain else own
+    return Output(model, lambda given: given.logits), *processor(key, source, folder), [] if plain else own
 
 
 def pretrained(key: str, source: str, kind: Any, *, unused: tuple[str, ...] = ()) -> tuple[Any, str]:
@@ -114,25 +115,19 @@ def torchvision_model(key: str, source: str, labels: list[str]) -> Found:
     return model, transform, settings | {"interpolation": transform.interpolation.value}, []
 
 
-class Tokens(nn.Module):
+def features(given: Any, model: Any, *, both: bool) -> Tensor:
     """What a linear head sees of a transformers backbone: the class token (with `both` then the mean patch), else the mean."""
-
-    def __init__(self, model: Any, *, both: bool):
-        super().__init__()
-        self.model, self.both = model, both
-        self.token = any(name.endswith("cls_token") for name, _ in model.named_parameters())
-        self.first = 1 + getattr(model.config, "num_register_tokens", 0)
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """Features of normalised images."""
-        found = self.model(pixels).last_hidden_state
-        if found.ndim == 4 or not self.token:
-            return found.flatten(2).mean(dim=2) if found.ndim == 4 else found.mean(dim=1)
-        return torch.cat([found[:, 0], found[:, self.first :].mean(dim=1)], dim=1) if self.both else found[:, 0]
+    found = given.last_hidden_state
+    if found.ndim == 4:
+        return found.mean(dim=(2, 3))
+    if not any(name.endswith("cls_token") for name, _ in model.named_parameters()):
+        return found.mean(dim=1)
+    patches = found[:, 1 + getattr(model.config, "num_register_tokens", 0) :]
+    return torch.cat([found[:, 0], patches.mean(dim=1)], dim=1) if both else found[:, 0]
 
 
 def linear_head(key: str, source: str, labels: list[str]) -> Found:
-    """The linear head of a file (weight [classes, features], bias) on frozen features: timm's pooled ones, or the `Tokens` of transformers.
+    """The linear head of a file (weight [classes, features], bias) on frozen features: pooled ones of timm, or `features` of transformers.
 
     On a timm vision transformer also what `registry.probe` reads: class token and mean patch, of the last block or the last four.
     """
@@ -144,7 +139,7 @@ def linear_head(key: str, source: str, labels: list[str]) -> Found:
         model, folder = pretrained(key, backbone, AutoModel, unused=("pooler.", "classifier.", "head."))
         transform, settings = processor(key, backbone, folder)
         width = model.config.hidden_sizes[-1] if hasattr(model.config, "hidden_sizes") else model.config.hidden_size
-        frozen: Any = Tokens(model, both=shape[-1] == 2 * width)
+        frozen: Any = Output(model, partial(features, model=model, both=shape[-1] == 2 * width))
     else:
         frozen, transform = encoders.timm_model(key, backbone, "cpu")
         settings, width = encoders.preprocessing(frozen, key), frozen.num_features

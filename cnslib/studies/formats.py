@@ -10,7 +10,7 @@ import json
 import uuid
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
@@ -20,6 +20,7 @@ from ruamel.yaml import YAML
 from cnslib.core import units
 from cnslib.core.names import identifier
 from cnslib.data import artifacts, croissant
+from cnslib.models.classifiers import Classifier
 from cnslib.stats.accuracy import ALL
 from cnslib.studies.report import Benchmark, Report
 
@@ -57,15 +58,12 @@ def write(found: Report, on: Benchmark, folder: Path, *, when: datetime.datetime
 
 def timm_row(found: Report, rows: pd.DataFrame) -> pd.DataFrame:
     """One line under the columns of timm's results-imagenet.csv; what the model does not say of itself stays empty."""
+    model = cast(Classifier, found.classifier)
     top1 = 100 * (rows["top1"] == rows["class"]).mean()
     top5 = 100 * sum(name in five for name, five in zip(rows["class"], rows["top5"], strict=True)) / len(rows)
-    line: dict[str, Any] = {"model": found.name, "img_size": "", "top1": top1, "top1_err": 100 - top1, "top5": top5, "top5_err": 100 - top5}
-    model = found.classifier
-    settings = model.settings if model else {}
-    line |= {"param_count": "", **{key: settings.get(key, "") for key in ("crop_pct", "interpolation")}}
-    if model:
-        line |= {"img_size": model.transform(Image.new("RGB", (64, 64))).shape[-1], "param_count": round(model.parameters / 1e6, 2) or ""}
-    return pd.DataFrame([line]).round(3)
+    line = {"model": found.name, "img_size": model.transform(Image.new("RGB", (64, 64))).shape[-1]}
+    line |= {"top1": top1, "top1_err": 100 - top1, "top5": top5, "top5_err": 100 - top5, "param_count": model.parameters / 1e6 or ""}
+    return pd.DataFrame([line | {key: model.settings.get(key, "") for key in ("crop_pct", "interpolation")}]).round(3)
 
 
 def every_eval_ever(found: Report, own: pd.DataFrame, rows: pd.DataFrame, title: str, folder: Path, when: datetime.datetime) -> None:

@@ -38,7 +38,7 @@ def usual(classifier: Classifier) -> dict[str, Classifier]:
     low, span = black[:, :1, :1], (white - black)[:, :1, :1]
     if not span.all():
         return {}
-    ways = {name: (column(mean), column(std), swapped) for name, (mean, std, swapped) in USUAL.items()}
+    ways = {name: (*torch.tensor([mean, std])[..., None, None], swapped) for name, (mean, std, swapped) in USUAL.items()}
     ways = {
         name: way
         for name, way in ways.items()
@@ -51,11 +51,6 @@ def usual(classifier: Classifier) -> dict[str, Classifier]:
         return replace(classifier, transform=transform, settings=classifier.settings | {"normalised": name})
 
     return {name: shown(name, *way) for name, way in {**ways, REVERSED: (-low / span, 1 / span, True)}.items()}
-
-
-def column(values: Sequence[float]) -> Tensor:
-    """One value per channel of a picture."""
-    return torch.tensor(values).reshape(3, 1, 1)
 
 
 def check(classifier: Classifier, pictures: Sequence, classes: list[str]) -> pd.DataFrame:
