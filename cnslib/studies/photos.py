@@ -23,7 +23,7 @@ from cnslib.method import evaluation
 from cnslib.models.classifiers import Classifier
 from cnslib.stats import accuracy, bootstrap, failure, verdicts
 from cnslib.stats.accuracy import TINY
-from cnslib.studies import preprocessing, shared
+from cnslib.studies import shared
 from cnslib.world import cutouts
 from cnslib.world.cutouts import CutOut
 
@@ -58,12 +58,6 @@ def predict(found: list[Classifier], objects: list[CutOut], shifts: Iterable[str
         table = pd.DataFrame(keys, columns=tables.KEY)
         parts += [evaluation.answers(classifier, table, torch.cat(logits[classifier.name])) for classifier in found]
     return pd.concat(parts, ignore_index=True)
-
-
-def unshifted(objects: list[CutOut], *, settings: Photos) -> tuple[list, list[str]]:
-    """Unshifted images, evenly spaced over the objects, and their classes."""
-    few = [objects[place] for place in preprocessing.spaced(len(objects), preprocessing.PICTURES)]
-    return [cutouts.shifted(cutout, UNSHIFTED, [0.0], seed=settings.seed)[0] for cutout in few], [cutout.label for cutout in few]
 
 
 def samples(objects: list[CutOut], *, columns: int, seed: int) -> tuple[UInt8[np.ndarray, "rows columns side side 3"], pd.DataFrame]:

@@ -29,6 +29,7 @@ from cnslib.plots import curves, figures
 from cnslib.stats import accuracy, bootstrap, failure, ranking
 from cnslib.stats.accuracy import ALL, MEAN, NEVER
 from cnslib.studies import photos, preprocessing
+from cnslib.world import cutouts
 
 SAMPLED = 4  # pictures of each table, by whose logits a classifier without files is known
 NEAR = 3  # classifiers above and below, from which the report tells the difference
@@ -109,8 +110,10 @@ def photo_set(sections: dict) -> Benchmark:
     rows = [(shift, cutout.label, cutout.seed) for shift in base.shifts for cutout in objects]
     kept, measures = pd.DataFrame(rows, columns=tables.TRAJECTORY), Accuracy(settings.bootstrap, settings.reference)
     predict = lambda classifier: photos.predict([classifier], objects, shifts, settings=settings)  # noqa: E731
-    few = lambda: photos.unshifted(objects, settings=settings)  # noqa: E731
-    return Benchmark(kept, others, list(imagenet.labels()), measures, predict, few, "Photographs under rendered shifts")
+    few = [objects[place] for place in preprocessing.spaced(len(objects), preprocessing.PICTURES)]
+    drawn = lambda: [cutouts.shifted(cutout, UNSHIFTED, [0.0], seed=settings.seed)[0] for cutout in few]  # noqa: E731
+    shown = lambda: (drawn(), [cutout.label for cutout in few])  # noqa: E731
+    return Benchmark(kept, others, list(imagenet.labels()), measures, predict, shown, "Photographs under rendered shifts")
 
 
 DATA = ("images", "photos")
