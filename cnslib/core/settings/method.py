@@ -15,7 +15,7 @@ SAME: Target = "same classes"
 OBJECTS: Target = "other objects"
 OTHER: Target = "other classes"
 FEWEST = 5  # units that resampling needs, or more than it has strata: of a mean of 4, 3 and 2 it held the truth 87, 76 and 51 times in 100
-ABOUT: dict[Target, str] = {SAME: "same classes, other pictures", OBJECTS: "same classes, other objects", OTHER: "other classes"}
+ABOUT: dict[Target, str] = {SAME: "same classes, other images", OBJECTS: "same classes, other objects", OTHER: "other classes"}
 Model = Annotated[str, f.rule(lambda key: key in MODELS, f"keys of base that name a model directory: {', '.join(MODELS)}")]
 
 
