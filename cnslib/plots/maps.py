@@ -26,12 +26,12 @@ def drop_map(table: pd.DataFrame, members: dict[str, list[str]]) -> Figure:
         drop, low, high = (
             part.pivot(index="model", columns="shift", values=name).loc[names, shifts] for name in ("estimate", "low", "high")
         )
-        sns.heatmap(drop, ax=axes, annot=drop.map("{:.2f}".format), fmt="", annot_kws={"size": 7}, cmap="rocket_r", cbar=False, **limits)
+        options = {"annot_kws": {"size": 7}, "cmap": "rocket_r", "cbar": False, "yticklabels": [*map(palette.displayed, names)], **limits}
+        sns.heatmap(drop, ax=axes, annot=drop.map("{:.2f}".format), fmt="", **options)
         certain = ((low > 0) | (high < 0)).to_numpy().ravel()
         for text, sure in zip(axes.texts, certain, strict=True):
             text.set(weight="bold" if sure else "normal", alpha=1 if sure else 0.7)
         axes.set(title=axis, xlabel="", ylabel="")
-        axes.set_yticklabels(map(palette.displayed, names), rotation=0)
         axes.tick_params(length=0, labelbottom=axes is grid[-1, 0])
     counts = table.groupby("shift")["n"].first()
     grid[-1, 0].set_xticklabels([f"{shift} ({counts[shift]})" for shift in shifts], rotation=40, ha="right", rotation_mode="anchor")
@@ -71,7 +71,7 @@ def answer_sheet(strip: UInt8[np.ndarray, "1 scales height width 3"], said: pd.D
     figure, (above, below) = plt.subplots(2, 1, figsize=(7, 1.4 + height), gridspec_kw=heights, layout="constrained")
     sheets.contact_sheet(above, strip, rows=[title], columns=[str(scale) for scale in scales])
     look = {"annot": wide["top1"], "annot_kws": {"size": 8}, "fmt": "", "cmap": "crest_r", "cbar": False}
+    look["yticklabels"] = [*map(palette.displayed, wide["top1"].index)]
     sns.heatmap(wide["probability"], vmin=0, vmax=1, ax=below, **look)
     below.set(xlabel="slider scale", ylabel="")
-    below.set_yticklabels(map(palette.displayed, wide["top1"].index), rotation=0)
     return figure

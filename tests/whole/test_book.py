@@ -21,7 +21,7 @@ def pages(tmp_path_factory):
     shutil.copytree(paths.ROOT / "docs" / "book", root / "docs" / "book")
     (root / "README.md").write_text("# The front\n\n[the map](docs/map.md)\n")
     (root / "docs" / "map.md").write_text("# The map\n\n[back](../README.md), [figures](../figures/failure)\n")
-    shutil.copy(paths.ROOT / "figures" / "failure" / "definitions.png", root / "figures" / "failure")
+    shutil.copy(paths.ROOT / "figures" / "failure" / "survival.png", root / "figures" / "failure")
     cells = [new_markdown_cell("# How far?\n\n## Survival\n\nLook at $\\frac{a}{b}$, 0.49<!-- accuracy/x -->."), new_code_cell("draw()")]
     metadata = {"kernelspec": kernels.KERNELSPEC, "language_info": {"name": "python"}}
     nbformat.write(new_notebook(cells=cells, metadata=metadata), root / "notebooks" / "09_failure.ipynb")
