@@ -72,14 +72,15 @@ def by_shift(values: xr.DataArray, settings: Bootstrap) -> xr.DataArray:
 def same_classes(values: xr.DataArray, settings: Bootstrap) -> xr.DataArray:
     """`by_shift` over the classes that have a trajectory under every shift, each class with the same weight; n counts their trajectories.
 
-    So no shift is hard because the filter left it other classes. ValueError where no class has one under every shift.
+    So no shift is hard because the filter left it other classes. NaN and n = 0 where no class has one under every shift.
     """
     rows = trajectories(values)
     weights, units = resampling_weights(rows, settings=settings)
     counts = pd.crosstab(rows["class"], rows["shift"])
     common = counts.index[(counts > 0).all(axis=1)]
     if common.empty:
-        raise ValueError("kept trajectories: no class has one under every shift")
+        nothing = averaged_by(values, 0 * weights, units)
+        return nothing.assign_coords(n=0 * nothing["n"], confidence=settings.confidence)
     parts = [averaged_by(values[chosen], weights, units[chosen]) for chosen in (rows["class"].to_numpy() == name for name in common)]
     mean = xr.concat([part.drop_vars("n") for part in parts], "class").mean("class", skipna=False)
     n = sum(part["n"].to_numpy() for part in parts)

@@ -69,7 +69,7 @@ def check(classifier: Classifier, pictures: Sequence, classes: list[str]) -> pd.
     return pd.DataFrame(rows, columns=["preprocessing", "right", "p"]).assign(n=len(classes))
 
 
-def told(table: pd.DataFrame, *, confidence: float) -> tuple[str, bool]:
+def verdict(table: pd.DataFrame, *, confidence: float) -> tuple[str, bool]:
     """What a check found, in one sentence, and whether another normalisation is significantly better."""
     (own, *others), n = table[["preprocessing", "right"]].itertuples(index=False, name=None), table["n"][0]
     counts = f"Of {n} unshifted pictures it knows {own[1]}; " + ", ".join(f"{right} if shown as {name}" for name, right in others)

@@ -221,7 +221,7 @@ def report(
     if normalised:
         demand(normalised in others, "preprocessing", normalised, f"{', '.join(others)}: others than its own, per channel")
         classifier = others[normalised]
-    found, wrong = preprocessing.told(preprocessing.check(classifier, *on.pictures()), confidence=on.settings.bootstrap.confidence)
+    found, wrong = preprocessing.verdict(preprocessing.check(classifier, *on.pictures()), confidence=on.settings.bootstrap.confidence)
     if wrong:
         warnings.warn(f"{name}: the preprocessing seems to be wrong: {found}", stacklevel=2)
     compared = compare(on.predict(classifier), on)

@@ -42,7 +42,6 @@ RELATION = {"enum": ["first_party", "third_party", "collaborative", "other"]}
 KIND = {"enum": ["documentation", "evaluation_run"]}
 SERVED = {"enum": ["self_deployed", "externally_managed", "unknown"]}
 OPEN = {"enum": ["open_weights", "closed_weights", "unknown"]}
-SERVING = record({"deployment_type": SERVED, "model_availability": OPEN})
 SOURCE = record({"source_type": KIND, "source_organization_name": TEXT, "evaluator_relationship": RELATION})
 LOG = record(
     {

@@ -40,9 +40,9 @@ def test_channels_in_the_other_order_are_noticed_and_the_test_is_mcnemars():
     right, wrong = (
         preprocessing.check(tomatoes(transform), PICTURES, CLASSES) for transform in (PLAIN, lambda image: PLAIN(image).flip(0))
     )
-    assert right["right"].tolist() == [50, 50, 50, 0, 0] and preprocessing.told(right, confidence=0.95)[1] is False
+    assert right["right"].tolist() == [50, 50, 50, 0, 0] and preprocessing.verdict(right, confidence=0.95)[1] is False
     assert wrong["right"].tolist() == [0, 0, 0, 50, 50] and wrong["p"].tolist()[3:] == pytest.approx([4 * 0.5**50] * 2)
-    sentence, noticed = preprocessing.told(wrong, confidence=0.95)
+    sentence, noticed = preprocessing.verdict(wrong, confidence=0.95)
     assert noticed and "Of 50 unshifted pictures it knows 0; " in sentence and "50 if shown as reversed" in sentence
 
 
@@ -53,7 +53,7 @@ def test_six_more_pictures_of_fifty_without_a_loss_are_significant_only_for_a_si
     assert table["right"].tolist() == [44, 44, 44, 6, 6] and (table["p"].iloc[1:] == 1.0).all()
     few = [0, 1, 2, 3, 4, 5]
     lost = preprocessing.check(tomatoes(lambda image: PLAIN(image).flip(0)), [PICTURES[i] for i in few], CLASSES[:6])
-    assert lost["p"].tolist()[3:] == [4 / 64, 4 / 64] and not preprocessing.told(lost, confidence=0.95)[1]
+    assert lost["p"].tolist()[3:] == [4 / 64, 4 / 64] and not preprocessing.verdict(lost, confidence=0.95)[1]
 
 
 def test_a_usual_normalisation_is_that_of_timm_after_the_models_own_resizing():
