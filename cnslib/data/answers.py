@@ -5,6 +5,7 @@ img_name ("seed_0034_scale_1000.jpg"), class_name, seed, scale, and a column nam
 """
 
 import io
+import json
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
@@ -16,9 +17,10 @@ from tqdm.auto import tqdm
 from cnslib.core import tables
 from cnslib.core.names import demand, identifier
 from cnslib.data import archives, artifacts
-from cnslib.data.official import IDENTIFIERS, NAME, class_of, folder_of, image_name, shift_of
+from cnslib.data.official import ANNOTATIONS, IDENTIFIERS, NAME, class_of, folder_of, image_name, shift_of
 
 COLUMNS = ["pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale"]
+VERSION = "benchmark.json"  # beside the csv files: which version of the benchmark was predicted
 MARK = "cns"  # around an exported name that other names contain
 TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}  # in the column of right and wrong
 
@@ -107,14 +109,29 @@ def csv_rows(data: bytes, columns: list[str], where: str) -> pd.DataFrame:
     return rows
 
 
-def export_answers(predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str], form: str = "png") -> Path:
+def export_answers(
+    predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str], form: str = "png", version: dict | None = None
+) -> Path:
     """Writes predictions of the kept trajectories as the authors' csv files, in a new folder or zip (by the name of `target`).
 
+    `version` names the benchmark, in a file VERSION beside them (`require_same_version`).
     Scale 0 is repeated under every shift; images end in `form`, models are named as in `apart`. ValueError where a prediction is missing.
     """
     chosen = artifacts.of_kept(predictions, kept, "predictions of kept trajectories").sort_values(tables.KEY)
     groups, told = chosen.groupby(["model", "shift"]), apart(chosen["model"].unique())
-    return archives.write(target, [(f"{told[m]}__{folder_of(shift)}.csv", csv(rows, told[m], labels, form)) for (m, shift), rows in groups])
+    files = [(f"{told[m]}__{folder_of(shift)}.csv", csv(rows, told[m], labels, form)) for (m, shift), rows in groups]
+    return archives.write(target, files + ([(VERSION, json.dumps(version).encode())] if version else []))
+
+
+def require_same_version(images: Path, results: Path) -> None:
+    """Raises ValueError where pictures and predictions name different versions of the benchmark; the authors' files name none."""
+    with archives.opened(images) as archive:
+        info = json.loads(archive.read(ANNOTATIONS)).get("info", {}) if ANNOTATIONS in archive.names else {}
+    with archives.opened(results) as archive:
+        given = json.loads(archive.read(VERSION)) if VERSION in archive.names else {}
+    if "digest" in info and given and info["digest"] != given["digest"]:
+        wanted = {key: info[key] for key in given}
+        raise ValueError(f"{results} holds predictions for the benchmark {given}; accepted: those for {wanted}, the pictures of {images}")
 
 
 def apart(models: Iterable[str]) -> dict[str, str]:

@@ -198,6 +198,13 @@ def kept(run: Run) -> pd.DataFrame:
     return found
 
 
+def version(run: Run) -> dict[str, str]:
+    """Name and version of the benchmark, and a digest of its pictures and of what the filter keeps: results of two digests don't compare."""
+    pictures = {path.name: units.verified(path) for path in sorted(run.layout.artifacts("generation").glob("*.parquet"))}
+    digest = units.digest(pictures, units.verified(run.layout.artifacts("filtering") / "kept.parquet"))
+    return {"name": run.dataset.name, "version": run.dataset.version, "digest": digest[:16]}
+
+
 def of_kept(rows: pd.DataFrame, kept: pd.DataFrame, name: str) -> pd.DataFrame:
     """The rows of whole kept trajectories; where scale 0 is stored once, each shift takes it from there. ValueError counts missing ones."""
     shifted = rows[rows["scale"] != 0]  # scale 0 is the same under every shift, and would be found for trajectories without other rows

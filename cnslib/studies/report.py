@@ -51,6 +51,7 @@ class Benchmark:
     pictures: Callable[[], tuple[list, list[str]]]
     title: str
     about: Dataset | None = None
+    version: dict[str, str] = dataclasses.field(default_factory=dict)  # name, version and digest of its pictures and filter
 
     @property
     def models(self) -> list[str]:
@@ -78,7 +79,7 @@ def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Pat
     if folder:
         predict = functools.partial(cached, shards=shards, batch_size=batch_size, folder=folder)
     few, about = functools.partial(preprocessing.unshifted, shards), run.dataset
-    return Benchmark(kept, others, encoders.read_labels(base.labels), settings, predict, few, about.name, about)
+    return Benchmark(kept, others, encoders.read_labels(base.labels), settings, predict, few, about.name, about, artifacts.version(run))
 
 
 def cached(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int, folder: Path) -> pd.DataFrame:
@@ -225,7 +226,8 @@ def report(
     if wrong:
         warnings.warn(f"{name}: the preprocessing seems to be wrong: {found}", stacklevel=2)
     compared = compare(on.predict(classifier), on)
-    return dataclasses.replace(compared, about=f"{about(classifier)} {found}", classifier=classifier)
+    benchmark = ", ".join(f"{key} {value}" for key, value in on.version.items()) or on.title
+    return dataclasses.replace(compared, about=f"{about(classifier)} {found} Benchmark: {benchmark}.", classifier=classifier)
 
 
 def about(classifier: Classifier) -> str:

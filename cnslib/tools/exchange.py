@@ -135,7 +135,8 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     layout, about, run = paths.Layout(sections["base"].out), sections["dataset"], read.Run("dataset", sections, ())
     kept, predictions = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
     labels, images = encoders.read_labels(sections["base"].labels), layout.artifacts("generation")
-    info = {"description": about.description, "url": about.url, "version": about.version, "year": int(about.date_published[:4])}
+    version = artifacts.version(run)
+    info = version | {"description": about.description, "url": about.url, "year": int(about.date_published[:4])}
     info |= {"license": ", ".join(about.license), "contributor": about.creator, "date_created": about.date_published.replace("-", "/")}
     first = tables.load(next(images.glob("*.parquet")), columns=["image"])["image"][0].as_py()
     form = official.ending(first, "the first image")  # all are of one kind
@@ -143,7 +144,7 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     return [
         folder / "croissant.json",
         archives.write(folder / "cns_bench.zip", official.exported(images, kept, labels, info)),
-        answers.export_answers(predictions, kept, folder / "results.zip", labels=labels, form=form),
+        answers.export_answers(predictions, kept, folder / "results.zip", labels=labels, form=form, version=version),
     ]
 
 

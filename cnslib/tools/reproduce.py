@@ -45,7 +45,7 @@ def frame(name: str, data: bytes) -> pd.DataFrame:
     if name.endswith(".csv"):
         return pd.read_csv(io.BytesIO(data))
     if name.endswith(".json"):
-        return pd.json_normalize(json.loads(data)).T.astype(float).reset_index()
+        return pd.json_normalize(json.loads(data)).T.astype(float, errors="ignore").reset_index()
     table = pd.read_parquet(io.BytesIO(data))
     return table.assign(image=[tables.decode(png, name).mean() for png in table["image"]]) if "image" in table else table
 

@@ -188,3 +188,15 @@ def test_export_then_import_gives_back_every_kept_image_and_answer(small, tmp_pa
         wanted = tables.select(before, kept, tables.TRAJECTORY, "answers").sort_values(tables.KEY, ignore_index=True)
         columns = [*tables.KEY, "top1"]
         pd.testing.assert_frame_equal(tables.read(path, tables.imported)[columns], wanted[columns])
+
+
+def test_predictions_for_another_version_of_the_benchmark_are_refused(small, tmp_path):
+    _, images, results = exchange.bring_out(tmp_path / "first", small)
+    kept = paths.Layout(small["base"].out).artifacts("filtering") / "kept.parquet"
+    tables.write(tables.read(kept, tables.kept_schema).head(2), kept, tables.kept_schema)
+    _, fewer, later = exchange.bring_out(tmp_path / "second", small)
+    answers.require_same_version(images, results)
+    answers.require_same_version(fewer, later)
+    for pair in [(images, later), (fewer, results)]:
+        with pytest.raises(ValueError, match="holds predictions for the benchmark .*'version': '1.0.0'.*; accepted: those for"):
+            answers.require_same_version(*pair)

@@ -90,7 +90,7 @@ def test_the_chain_draws_judges_and_counts_every_image(layout):
     assert len(answers) == 20 and set(answers["preprocessing"]) == {"paper"}
     right = answers["top1"] == answers["class"]
     assert right.groupby(answers["class"]).mean().to_dict() == {"hen": 1, "ostrich": 0}  # of equal logits the first label wins
-    assert {path.stem for path in layout.metrics.glob("*.json")} == {*CHAIN, "gates"}
+    assert {path.stem for path in layout.metrics.glob("*.json")} == {*CHAIN, "gates", "benchmark"}
 
 
 @pytest.mark.slow
