@@ -199,7 +199,7 @@ def kept(run: Run) -> pd.DataFrame:
 
 
 def version(run: Run) -> dict[str, str]:
-    """Name and version of the benchmark, and a digest of its pictures and of what the filter keeps: results of two digests don't compare."""
+    """Name and version of the benchmark, and a digest of its pictures and of what the filter keeps: digests must agree for a comparison."""
     pictures = {path.name: units.verified(path) for path in sorted(run.layout.artifacts("generation").glob("*.parquet"))}
     digest = units.digest(pictures, units.verified(run.layout.artifacts("filtering") / "kept.parquet"))
     return {"name": run.dataset.name, "version": run.dataset.version, "digest": digest[:16]}

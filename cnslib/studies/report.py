@@ -226,8 +226,8 @@ def report(
     if wrong:
         warnings.warn(f"{name}: the preprocessing seems to be wrong: {found}", stacklevel=2)
     compared = compare(on.predict(classifier), on)
-    benchmark = ", ".join(f"{key} {value}" for key, value in on.version.items()) or on.title
-    return dataclasses.replace(compared, about=f"{about(classifier)} {found} Benchmark: {benchmark}.", classifier=classifier)
+    version = ", ".join(f"{key} {value}" for key, value in on.version.items()) or on.title
+    return dataclasses.replace(compared, about=f"{about(classifier)} {found} Benchmark: {version}.", classifier=classifier)
 
 
 def about(classifier: Classifier) -> str:
