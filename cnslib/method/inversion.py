@@ -82,7 +82,6 @@ def make_tokens(
     made_from = {name: recipes.GIVEN_TOKENS.stamp(name, token(name), vectors[name].double().tolist()) for name in classes}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.safetensors", made_from[name]) for name in classes}, "*.safetensors")
     for name in shelf.waiting():
-        shelf[name].path.unlink(missing_ok=True)
         token_files.to_ours({name: vectors[name]}, folder, source=in_star)
         shelf[name].finish()
     return shelf.paths

@@ -1,4 +1,4 @@
-"""Sliders in the authors' released layout (kohya-like keys, .pt or .safetensors), as our adapter files; `exports` has the way back.
+"""Sliders in the authors' released layout (kohya-like keys in a .pt file), as our adapter files; `exports` has the way back.
 
 The released code names a module `lora_unet_` plus its path with underscores for dots and scales it by alpha / rank.
 """
@@ -30,7 +30,7 @@ def released_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[in
 
 
 def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, entries: dict[str, str]) -> None:
-    """Writes a released file as an adapter file of ours, in the types it came in; `entries` (shift, class, base ...) join those it has.
+    """Writes a released file as an adapter file of ours, in the types it came in, with the header `entries` (shift, class, base ...).
 
     Nothing is written where a tensor is missing, unexpected or of another shape, which ValueError counts, and where alphas differ.
     """
@@ -43,8 +43,7 @@ def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, ent
     demand(len(alphas) == 1 and 0 < alphas[0] < math.inf, f"slider {source}: alpha", alphas[:3], "one positive number for all modules")
     parts = {"lora_A.weight": DOWN, "lora_B.weight": UP}
     ours = {f"{name}.{part}": weights[f"{stem}.{parts[part]}"] for stem, name in stems(unet).items() for part in parts}
-    known = adapters.header(source) if source.suffix == ".safetensors" else {}
-    adapters.write(target, ours, rank=rank, alpha=float(alphas[0]), entries=known | entries)
+    adapters.write(target, ours, rank=rank, alpha=float(alphas[0]), entries=entries)
 
 
 def released_folder(folder: Path) -> Path:

@@ -111,17 +111,10 @@ def embeddings(path: Path) -> Float[Tensor, "words width"]:
 
 
 def to_ours(vectors: Mapping[str, Vector], folder: Path, *, source: str) -> dict[str, Path]:
-    """Writes one textual-inversion file per class, as the inversion step does, without losses; FileExistsError for one that is there."""
+    """Writes one textual-inversion file per class, as the inversion step does, without losses."""
     paths = {name: folder / f"{identifier(name)}.safetensors" for name in vectors}
-    refuse_existing(*paths.values())
     for name, path in paths.items():
         plain = {"class": name, "settings": {}, "losses": [], "source": source}
         data = safetensors.torch.save({names.token(name): vectors[name].contiguous()}, {"format": "pt"})
         units.write_bytes(path, adapters.with_header(data, {key: json.dumps(value) for key, value in plain.items()}))
     return paths
-
-
-def refuse_existing(*paths: Path) -> None:
-    """Raises FileExistsError, naming the first, where one of the paths exists."""
-    if there := [path for path in paths if path.exists()]:
-        raise FileExistsError(f"{there[0]} exists and is not overwritten")

@@ -13,7 +13,7 @@ from cnslib.core import names, recipes, tables
 from cnslib.core.settings.sections import Inversion
 from cnslib.data import catalog, imagenet
 from cnslib.method import inversion
-from cnslib.models import exports, text_to_image
+from cnslib.models import text_to_image
 
 CLASSES = ["sneaker", "ankle boot"]
 LEARNING = {"learning_rate": 1e-2, "steps": 3, "batch_size": 2, "images_per_class": 3, "validation_images": 3, "seed": 1}
@@ -219,13 +219,15 @@ def test_every_class_is_drawn_by_name_and_by_token_from_the_same_noise(draw_all,
 
 def test_given_tokens_are_taken_over_as_they_are_and_their_width_is_checked(pipe, tmp_path):
     vectors = {name: torch.arange(16.0) + imagenet.index(name) for name in ("hen", "lion")}
-    exports.write_files(vectors, tmp_path / "given", classes={name: imagenet.index(name) for name in vectors})
+    for folder, own in {"given": vectors, "narrow": {"hen": torch.zeros(8)}}.items():
+        (tmp_path / folder).mkdir()
+        for name, vector in own.items():
+            torch.save(vector, tmp_path / folder / f"{imagenet.index(name)}.bin")
     place = {"settings": SETTINGS, "pictures": tmp_path, "base": "base", "folder": tmp_path / "ours"}
     found = inversion.make_tokens(pipe, list(vectors), in_star=str(tmp_path / "given"), **place)
     for name, path in found.items():
         (vector,) = load_file(path).values()
         assert torch.equal(vector.flatten(), vectors[name])
-    exports.write_files({"hen": torch.zeros(8)}, tmp_path / "narrow", classes={"hen": imagenet.index("hen")})
     with pytest.raises(ValueError, match=r"base\.in_star, width of the tokens in .*narrow: 8 is not accepted; accepted: 16"):
         inversion.make_tokens(pipe, ["hen"], in_star=str(tmp_path / "narrow"), **place)
 

@@ -5,7 +5,7 @@ from transformers import CLIPTextModel, CLIPTokenizer
 
 from cnslib.core import names
 from cnslib.method import inversion
-from cnslib.models import exports, text_to_image, tokens
+from cnslib.models import text_to_image, tokens
 
 WIDTH = 16
 CLASSES = {"sneaker": 7, "ankle boot": 2}
@@ -16,18 +16,6 @@ def vector(number):
 
 
 VECTORS = {name: vector(number) for name, number in CLASSES.items()}
-
-
-@pytest.fixture(scope="module")
-def pipe(tiny_pipeline_dir):
-    return text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
-
-
-@pytest.fixture(scope="module")
-def encoder(pipe, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("encoders") / "encoder_root"
-    exports.write_encoder(pipe, VECTORS, folder, classes=CLASSES)
-    return folder
 
 
 def foreign_encoder(folder, pipe, words):
@@ -45,6 +33,11 @@ def foreign_encoder(folder, pipe, words):
     return len(tokenizer) - len(words)
 
 
+def write_files(folder):
+    for name, number in CLASSES.items():
+        torch.save(VECTORS[name], folder / f"{number}.bin")
+
+
 def same(found, wanted=VECTORS):
     return found.keys() == wanted.keys() and all(torch.equal(found[name], value) for name, value in wanted.items())
 
@@ -59,11 +52,8 @@ def test_every_layout_of_a_token_file_is_read(tmp_path, layout):
     assert same(tokens.read_files(tmp_path, CLASSES))
 
 
-def test_files_of_ours_in_their_form_hold_bare_tensors_by_index_and_come_back(tmp_path):
-    exports.write_files(VECTORS, tmp_path, classes=CLASSES)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.bin", "7.bin"]
-    assert torch.equal(torch.load(tmp_path / "2.bin", weights_only=True), VECTORS["ankle boot"])
-    assert same(tokens.read_files(tmp_path, CLASSES))
+def test_classes_without_a_file_are_named(tmp_path):
+    write_files(tmp_path)
     told = r"2 of 4 classes missing, \['bag \(3\.bin\)', 'coat \(4\.bin\)'\]; accepted: <index>\.bin or <index>/3000_learned"
     with pytest.raises(FileNotFoundError, match=told):
         tokens.read_files(tmp_path, CLASSES | {"bag": 3, "coat": 4})
@@ -77,7 +67,6 @@ def test_converted_tokens_load_in_the_pipeline_with_their_vectors(tmp_path, tiny
         (number,) = fresh.tokenizer(names.token(name), add_special_tokens=False).input_ids
         assert torch.equal(fresh.text_encoder.get_input_embeddings().weight[number], value)
         assert inversion.loss_curve(paths[name]) == []
-    assert same(exports.from_ours(tmp_path, CLASSES))
 
 
 def test_a_foreign_encoder_gives_the_vectors_of_its_words(tmp_path, tiny_pipeline_dir):
@@ -98,25 +87,6 @@ def test_the_published_weights_alone_give_the_rows_in_the_order_of_the_index(tmp
         tokens.read_rows(path, CLASSES, vocabulary=49408)
 
 
-def test_an_encoder_of_ours_comes_back(encoder):
-    assert same(tokens.read_encoder(encoder, CLASSES))
-    plain = torch.load(encoder / "tokens.pt", weights_only=True)
-    assert plain["tokens"] == ["", "", "<ankle boot-2>", "", "", "", "", "<sneaker-7>"]
-    assert plain["initializer_words"][2] == "ankle boot"
-
-
-def test_our_encoder_conditions_as_our_tokens_do(encoder, tmp_path, tiny_pipeline_dir):
-    tokens.to_ours(VECTORS, tmp_path, source="elsewhere")
-    ours, theirs = (text_to_image.load_pipeline(tiny_pipeline_dir, "cpu") for _ in range(2))
-    text_to_image.load_tokens(ours, tmp_path, list(CLASSES))
-    theirs.tokenizer = CLIPTokenizer.from_pretrained(encoder / "tokenizer")
-    theirs.text_encoder = CLIPTextModel.from_pretrained(encoder / "text_encoder")
-    assert torch.equal(
-        text_to_image.embed(theirs, ["a picture of a <ankle boot-2>, in heavy snow"]),
-        text_to_image.embed(ours, ["a picture of a <ankle-boot*>, in heavy snow"]),
-    )
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -127,7 +97,7 @@ def test_our_encoder_conditions_as_our_tokens_do(encoder, tmp_path, tiny_pipelin
     ],
 )
 def test_a_file_that_is_no_token_of_its_class_is_named(tmp_path, content, message):
-    exports.write_files(VECTORS, tmp_path, classes=CLASSES)
+    write_files(tmp_path)
     torch.save(content, tmp_path / "7.bin")
     with pytest.raises(ValueError, match=message):
         tokens.read_files(tmp_path, CLASSES)
