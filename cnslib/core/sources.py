@@ -38,8 +38,7 @@ def require_downloaded(path: Path, *, sha256: str = "") -> None:
 def resolve(local: str = "", hub: str = "", revision: str = "", sha256: str = "", *, key: str, file: str) -> Path:
     """The path of one file of weights: `local` (the file, or a directory with `file` in it), else `file` of a hub repository.
 
-    `revision` is a branch, tag or commit, `sha256` the digest or its first 8 or more digits. FileNotFoundError for a file that is nowhere,
-    ValueError for one that is no such file; all name the parameter `key`.
+    `revision` is a branch, tag or commit, `sha256` the digest or its first 8 or more digits.
     """
     plain = not sha256 or (8 <= len(sha256) <= 64 and set(sha256.lower()) <= set("0123456789abcdef"))
     demand(plain, f"{key}.sha256", sha256, "8 to 64 hexadecimal digits")
@@ -122,8 +121,7 @@ def provide(base: Base, needed: Collection[str]) -> Base:
     """The shared parameters with the directory of each needed model in its key.
 
     `needed` are keys of `base`. A model in `base.sources` lies in the directory of its key, or comes from its hub id and revision, its
-    files checked against their sha256. FileNotFoundError or ValueError name the key where one is missing, or has another scheduler than
-    told.
+    files checked against their sha256.
     """
     fetched: dict[str, Any] = {}
     for key in base.sources.keys() & needed:

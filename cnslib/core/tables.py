@@ -108,10 +108,7 @@ def load(path: Path, **choice: list[str]) -> arrow.Table:
 
 
 def pick(path: Path, wanted: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """The rows of a table of images whose key is wanted, read some rows at a time: a shift of the paper's scale has 20 GB of pictures.
-
-    FileNotFoundError or ValueError name a missing file, and one that is not as its record says.
-    """
+    """The rows of a table of images whose key is wanted, read some rows at a time: a shift of the paper's scale has 20 GB of pictures."""
     units.verified(path, required=False)
     keys, parts = pd.MultiIndex.from_frame(wanted[key]), []
     with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:

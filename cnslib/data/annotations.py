@@ -83,11 +83,7 @@ def answered(path: Path) -> list[tuple[str, str]]:
 
 
 def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, str]:
-    """One annotator's answers to the images in `rows`, by file name.
-
-    FileNotFoundError or ValueError name the file and what is no VIA 2 project, a picture too few or too many, and an answer that is unknown
-    or, in a finished project, missing.
-    """
+    """One annotator's answers to the images in `rows`, by file name."""
     entries = answered(path)
     pictures, wanted = dict(entries), file_names(rows)
     wrong = {

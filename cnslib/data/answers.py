@@ -28,8 +28,7 @@ TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0"
 def import_answers(source: Path, *, labels: list[str], classes: list[str], folder: Path, without: Collection[str] = ()) -> dict[str, Path]:
     """Writes one table of predictions per model from the csv files of a zip or folder; other tables in `folder` are deleted.
 
-    Models in `without` are left out. A class is labels[index]; scale 0 stays under each shift. ValueError as in `read` and `by_model`, for
-    labels that are not distinct, and for a model that lacks a shift; after an error everything is as it was.
+    Models in `without` are left out. A class is labels[index]; scale 0 stays under each shift. After an error everything is as it was.
     """
     demand(len(set(labels)) == len(labels), "labels", [n for n in labels if labels.count(n) > 1][:2], "a different label per output")
     with archives.opened(source) as archive, archives.replaced_tables(folder) as staging:
@@ -69,8 +68,7 @@ def split_name(name: str) -> tuple[str, str]:
 def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: list[str]) -> pd.DataFrame:
     """The predictions of one csv file, whose index is ignored; seed and scale come from the image's name.
 
-    The released code writes a tenth of the scale. ValueError names a missing column and the first row that contradicts itself, its file or
-    the labels.
+    The released code writes a tenth of the scale.
     """
     (model, name), where = split_name(file), f"{source}: {file}"
     rows = csv_rows(data, [*COLUMNS, model], where)

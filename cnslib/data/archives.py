@@ -27,10 +27,7 @@ class Archive:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Archive]:
-    """A folder, or a zip archive without unpacking it; hidden files and what macOS adds are left out.
-
-    ValueError names what is no zip archive, an unsafe name (absolute, with "..", or a link out of the folder) and one that is there twice.
-    """
+    """A folder, or a zip archive without unpacking it; hidden files and what macOS adds are left out."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; accepted: a folder or a zip archive")
     if path.is_dir():
@@ -82,10 +79,7 @@ def member(file: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo) -> bytes:
 
 
 def write(path: Path, files: Iterable[tuple[str, bytes]]) -> Path:
-    """Writes files into a new zip archive (where the name ends in .zip) or folder, which appears when it is complete.
-
-    A zip stores them uncompressed, with fixed dates. FileExistsError where there is something already.
-    """
+    """Writes files into a new zip archive (where the name ends in .zip) or folder, which appears when it is complete."""
     if path.exists():
         raise FileExistsError(f"{path} exists; accepted: a path where there is nothing yet")
     path.parent.mkdir(parents=True, exist_ok=True)

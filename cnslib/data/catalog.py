@@ -28,10 +28,7 @@ def by_class(path: Path, split: str, classes: list[str], *, count: int, side: in
 
 
 def whole(path: Path, split: str, classes: list[str], *, count: int | None = None) -> Iterator[tuple[str, list[int], list[np.ndarray]]]:
-    """The pictures of a split ("train" or "heldout"), all or the first `count`: class, seeds (in a folder: places by name), pictures.
-
-    FileNotFoundError or ValueError name a missing path or folder, an unknown split, too few pictures, and what is no picture.
-    """
+    """The pictures of a split ("train" or "heldout"), all or the first `count`: class, seeds (in a folder: places by name), pictures."""
     demand(split in ("train", "heldout"), "split of the catalog", split, "train, heldout")
     table = None if existing(path).is_dir() else tables.read(path, tables.catalog).query("split == @split")
     for name in classes:

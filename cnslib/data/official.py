@@ -29,9 +29,8 @@ NAME = re.compile(r"seed_(\d{4,18})(?:_startnoise_\d{4})?_scale_(\d{4,9})m?\.(?:
 def import_benchmark(source: Path, *, labels: list[str], classes: list[str], folder: Path, kept: Path) -> dict[str, Path]:
     """Writes one image table per shift into `folder` and the table of its trajectories (shift, class, seed) to `kept`.
 
-    `source` is the benchmark's zip or folder; a class is labels[index], by the number of its folder. Image bytes stay as they are. Other
-    tables in `folder` are deleted. Errors are those of `index`, and ValueError for bytes that are no picture; after one everything is as it
-    was.
+    A class is labels[index], by the number of its folder. Image bytes stay as they are. Other tables in `folder` are deleted. After an
+    error everything is as it was.
     """
     made = {}
     with archives.opened(source) as archive, archives.replaced_tables(folder) as staging:

@@ -23,8 +23,7 @@ WORDS |= dict.fromkeys(("desert", "sand", "sandstorm"), "sand")
 def read(root: Path, split: str, *, classes: list[str] | None = None) -> tuple[pd.DataFrame, list[UInt8[np.ndarray, "height width 3"]]]:
     """The pictures of some or all classes in a split, each in its own size, and their table: name, class, file, weather (see `crawled`).
 
-    The csv of the released test set lists four pictures twice; such rows count once. FileNotFoundError for a missing folder, csv or
-    picture and a class without pictures, ValueError for an unknown split, missing columns, a picture with two labels or that is none.
+    The csv of the released test set lists four pictures twice; such rows count once.
     """
     demand(split in SPLITS, "OOD-CV split", split, ", ".join(SPLITS))
     folder = root / "nuisances" / split if split in NUISANCES else root / split

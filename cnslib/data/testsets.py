@@ -47,10 +47,7 @@ class TestSet:
 
 
 def load(kind: str, root: Path, classes: list[str] | None = None) -> TestSet:
-    """A test set of `KINDS` below its root; of `classes` alone, labels of ImageNet, where they are given.
-
-    FileNotFoundError or ValueError name an unknown kind, a folder that is no class of it, a missing mapping, and a set without pictures.
-    """
+    """A test set of `KINDS` below its root; of `classes` alone, labels of ImageNet, where they are given."""
     demand(kind in KINDS, "test set", kind, ", ".join(KINDS))
     top = root / "images" if kind == OBJECTNET else root
     if not top.is_dir():

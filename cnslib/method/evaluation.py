@@ -96,11 +96,7 @@ TOGETHER = 8
 
 
 def evaluate(shards: dict[Path, list[tuple]], *, labels: list[str], settings: Evaluation, device: str, folder: Path) -> dict[str, Path]:
-    """The tables of predictions for the images of a `grid`, made where they are missing or outdated; those of other classifiers go.
-
-    ValueError for a class without a label, an incomplete image table and bytes that are no picture (named by table and key),
-    FileNotFoundError for a missing table or model; finished units stay as they are.
-    """
+    """The tables of predictions for the images of a `grid`, made where they are missing or outdated; those of other classifiers go."""
     require_labels(list(dict.fromkeys(name for keys in shards.values() for _, name, *_ in keys)), labels)
     batches, total = partial(shard_batches, shards, size=settings.batch_size), sum(map(len, shards.values()))
     recipe, made_from = recipes.EVALUATION, shard_digests(shards)

@@ -55,10 +55,7 @@ class Views:
 
 
 def align(images: Path, shifts: list[str], *, judges: Judges, seen: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """The four alignments of every image, scale 0 under every shift; computes the shifts that are missing or outdated.
-
-    `images` holds the generation step's tables, `seen` is what the oracle predicts for them; `folder` receives one table per shift.
-    """
+    """The four alignments of every image, scale 0 under every shift; computes the shifts that are missing or outdated."""
     of_shift, stamps = dict(list(seen.groupby("shift"))), {shift: stamp(images, shift, judges) for shift in shifts}
 
     def rows(shift: str, unshifted: Views) -> pd.DataFrame:
@@ -317,10 +314,7 @@ def sweep(scores: pd.DataFrame, labelled: pd.DataFrame, *, settings: Filtering) 
 
 
 def sensitivity(aligned: pd.DataFrame, labels: dict[str, int], recalls: list[float], *, settings: Filtering) -> pd.DataFrame:
-    """The cross-validated vote by other labels and recalls: how many images are out of class, TPR, FPR and accuracy.
-
-    `labels` names each label, and the number of classes whose chance it takes (see `out_of_class`).
-    """
+    """The cross-validated vote by other labels and recalls: how many images are out of class, TPR, FPR and accuracy."""
     rows = {}
     for (name, chance), recall in itertools.product(labels.items(), recalls):
         part = labelled_images(aligned.assign(oracle_ooc=out_of_class(aligned["class_probability"], labels=chance)))

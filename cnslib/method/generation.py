@@ -220,10 +220,7 @@ def class_starts(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, tup
 
 @torch.no_grad()
 def changes(pipe: StableDiffusionPipeline, path: Path) -> dict[str, Tensor]:
-    """What the adapter of a file adds to the weight of each adapted layer at scale 1: alpha / rank * B A, by name of the layer.
-
-    Raises ValueError, naming the file, where its tensors are not those of the adapted layers.
-    """
+    """What the adapter of a file adds to the weight of each adapted layer at scale 1: alpha / rank * B A, by name of the layer."""
     with adapters.loaded(pipe, path):
         return {name: layer.get_delta_weight(adapters.NAME).contiguous() for name, layer in adapters.layers(pipe.unet).items()}
 

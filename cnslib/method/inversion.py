@@ -74,7 +74,7 @@ def make_tokens(
     """The token file of each class: learned by `invert_all`, or taken from the IN* tokens at the path `in_star`.
 
     That is a folder of dataset interfaces, the published text encoder's file, or a folder that holds one of them (`tokens.located`);
-    classes are then ImageNet's. FileNotFoundError or ValueError name the path where a token is missing or unfit.
+    classes are then ImageNet's.
     """
     if not in_star:
         return invert_all(pipe, classes, settings=settings, pictures=pictures, base=base, folder=folder)

@@ -77,10 +77,7 @@ class Call:
 
 
 def load(directory: Path, device: str, dtype: torch.dtype = torch.float32) -> DiffusionPipeline:
-    """The text-to-image pipeline of a local diffusers directory: frozen, no safety checker, no progress bar.
-
-    Raises what `require_whole` does, and ValueError for a denoiser that TARGETS lacks.
-    """
+    """The text-to-image pipeline of a local diffusers directory: frozen, no safety checker, no progress bar."""
     text_to_image.require_whole(directory)
     index = json.loads((directory / "model_index.json").read_text())
     absent = {part: None for part, value in index.items() if value == [None, None] or part == "safety_checker"}
@@ -209,8 +206,7 @@ def own_size(pipe: DiffusionPipeline) -> int:
 def train(pipe: DiffusionPipeline, shift: str, name: str, path: Path, *, settings: Sliders, recipe: str, base: str, call: Call) -> None:
     """Trains a slider by "paper", "released" or "graded" and writes it, unless it is there and was made from the same.
 
-    Of `call` size and embedded guidance count: guidance plays no part in Eq. 2. `base` is the digest of the pipeline's directory. Raises
-    FloatingPointError when the loss is no longer a number.
+    Of `call` size and embedded guidance count: guidance plays no part in Eq. 2. `base` is the digest of the pipeline's directory.
     """
     demand(recipe in ACCEPTED, "base.recipe", recipe, ", ".join(ACCEPTED))
     made = sliders.RECIPES[recipe]

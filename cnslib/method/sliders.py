@@ -155,7 +155,6 @@ def rounded(pipe: Pipeline) -> Pipeline:
     """The pipeline of the released recipe: a copy in bf16 with the released scheduler (no step offset); `pipe` stays as it is.
 
     UNet and text encoder are rounded, and with them the adapter and the optimiser's state: nothing is kept in single precision.
-    Raises ValueError unless the model predicts v, on which the released loss is defined.
     """
     if (predicts := pipe.scheduler.config.prediction_type) != "v_prediction":
         raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {predicts}; accepted here: paper, fast, graded")
@@ -168,10 +167,7 @@ def rounded(pipe: Pipeline) -> Pipeline:
 
 
 def train(pipe: Pipeline, shift: str, name: str, unit: units.Unit, *, settings: Sliders, origin: Origin, recipe: str = "paper") -> None:
-    """Trains and writes one slider and what it was made from; everything random comes from the generator of (shift, class, seed).
-
-    Raises FloatingPointError, naming the slider, when the loss is no longer a number.
-    """
+    """Trains and writes one slider and what it was made from; everything random comes from the generator of (shift, class, seed)."""
     made, generator = RECIPES[recipe], seeds.generator("slider", shift, name, settings.seed)
     settings = for_shift(settings, shift, made)
     words = prompts(shift, name, texts=settings.texts, recipe=made)
@@ -322,10 +318,7 @@ def teacher(
 
 
 def evaluations(settings: Sliders, recipe: str = "paper") -> float:
-    """Expected UNet evaluations of single samples for one slider: the steps to each trajectory's last point, teachers and student.
-
-    None are needed for sliders that are taken from a folder.
-    """
+    """Expected UNet evaluations of single samples for one slider: the steps to each trajectory's last point, teachers and student."""
     if recipe not in RECIPES:
         return 0.0
     made = RECIPES[recipe]

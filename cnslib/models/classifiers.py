@@ -73,8 +73,8 @@ class Classifier:
 def load(name: str, source: str, labels: list[str], device: str = "cpu", *, preprocessing: str = "model") -> Classifier:
     """The classifier called `name`: a timm or open_clip directory, "timm:<name>", "open_clip:<name>/<tag>" or "registry:<name>".
 
-    `labels` are the data's; outputs that a model names itself are called so (see `output_names`). `preprocessing` is "model" (the model's
-    own) or "paper" (see `paper_settings`). Errors name the classifier.
+    `labels` are the data's; outputs that a model names itself are called so (see `output_names`). `preprocessing` is "model" (the
+    model's own) or "paper" (see `paper_settings`).
     """
     key = f"evaluation.classifiers.{name}"
     demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")

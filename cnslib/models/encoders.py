@@ -1,7 +1,4 @@
-"""Models that look at images for the benchmark: CLIP (open_clip), a self-supervised image encoder and the oracle (both timm).
-
-FileNotFoundError and ValueError name the parameter and a directory that is missing or damaged, or a name that cannot be loaded.
-"""
+"""Models that look at images for the benchmark: CLIP (open_clip), a self-supervised image encoder and the oracle (both timm)."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence

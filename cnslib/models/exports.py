@@ -16,10 +16,7 @@ from cnslib.models.kohya import ALPHA, DOWN, UP, stems
 
 
 def to_released(unet: UNet2DConditionModel, path: Path) -> dict[str, Tensor]:
-    """The tensors of an adapter file of ours under their released names, bit for bit, with alpha beside each pair of factors.
-
-    ValueError names a file that is not a whole adapter of this UNet.
-    """
+    """The tensors of an adapter file of ours under their released names, bit for bit, with alpha beside each pair of factors."""
     adapters.require_complete(unet, path)
     config = json.loads(adapters.header(path)[adapters.CONFIG])
     ours, found = safetensors.torch.load_file(path), {}

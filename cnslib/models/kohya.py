@@ -30,10 +30,7 @@ def released_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[in
 
 
 def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, entries: dict[str, str]) -> None:
-    """Writes a released file as an adapter file of ours, in the types it came in, with the header `entries` (shift, class, base ...).
-
-    Nothing is written where a tensor is missing, unexpected or of another shape, which ValueError counts, and where alphas differ.
-    """
+    """Writes a released file as an adapter file of ours, in the types it came in, with the header `entries` (shift, class, base ...)."""
     weights = read_weights(source)
     ranks = collections.Counter(value.shape[0] for key, value in weights.items() if key.endswith(DOWN) and value.ndim)
     rank = max(ranks, key=lambda one: ranks[one], default=0)  # of most modules

@@ -40,8 +40,8 @@ def origin(directory: Path, tokens: Path, classes: list[str]) -> Origin:
 def load_pipeline(directory: Path, device: str) -> StableDiffusionPipeline:
     """The text-to-image model of a local diffusers directory: fp32, frozen, no safety checker, no progress bar.
 
-    Raises what `require_whole` does, and ValueError for a scheduler other than DDIM with evenly spaced steps, "leading" or "trailing",
-    whose noise levels the slider training relies on.
+    ValueError for a scheduler other than DDIM with evenly spaced steps, "leading" or "trailing", whose noise levels the slider training
+    relies on.
     """
     require_recorded(directory, key="pipeline")
     require_whole(directory)

@@ -93,8 +93,7 @@ def read_encoder(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
 def read_rows(path: Path, classes: Mapping[str, int], *, vocabulary: int) -> dict[str, Vector]:
     """The vector of each class from the published text encoder alone (Edmond: imagenet_star/model.safetensors).
 
-    Its builder added the 1000 words in the order of their index to a vocabulary of `vocabulary` words. ValueError for another number of
-    rows.
+    Its builder added the 1000 words in the order of their index to a vocabulary of `vocabulary` words.
     """
     matrix = embeddings(path)
     demand(len(matrix) == vocabulary + IMAGENET, f"{path}, embeddings", len(matrix), f"{vocabulary} + {IMAGENET}")

@@ -35,10 +35,7 @@ Shapes = Mapping[str, tuple[int, ...]]  # of tensors, by name
 
 
 def contents(path: Path) -> object:
-    """What a safetensors or torch file holds, on the CPU: tensors, numbers, texts and containers of these; nothing in it is executed.
-
-    FileNotFoundError or ValueError name a file that is missing, another one than expected, truncated, or needs its code to be run.
-    """
+    """What a safetensors or torch file holds, on the CPU: tensors, numbers, texts and containers of these; nothing in it is executed."""
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path}: suffix {path.suffix!r} is not accepted; accepted: {', '.join(SUFFIXES)}")
     require_downloaded(path)

@@ -29,9 +29,8 @@ LEAST_TRAJECTORIES, LEAST_LOSS, LEAST_ERRORS = 50, 0.05, 3  # of the reference u
 def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = None, *, below: bool = False) -> xr.DataArray:
     """Which images each model misclassifies: bool [trajectory, model, scale]; with `kept` only those trajectories (shift, class, seed).
 
-    Unshifted rows are repeated under every shift. Scales `below` 0 are left out unless asked for: drops, CE and failure points begin
-    at 0. ValueError where a trajectory has no row or more than one for a model and scale, where a kept one was not predicted, and where
-    none is left.
+    Unshifted rows are repeated under every shift. Scales `below` 0 are left out unless asked for: drops, CE and failure points begin at
+    0. ValueError for rows that are missing or there twice.
     """
     shifts = sorted(set(predictions["shift"].unique()) - {UNSHIFTED})
     wrong = np.asarray(predictions["top1"]) != np.asarray(predictions["class"])
@@ -209,7 +208,7 @@ def held_out(folder: Path, *, settings: Bootstrap) -> xr.DataArray:
     """Error rates on the held-out images of an evaluation's folder, with resamples of what was drawn together, as of one shift.
 
     "Other objects" stand for "the same classes", which is all that these images share. Where only accuracies are known (`SUMMARY`), the
-    resamples are binomial. FileNotFoundError where there is neither.
+    resamples are binomial.
     """
     files = sorted((folder / "heldout").glob("*.parquet"))
     if files or not (folder / SUMMARY).exists():

@@ -18,10 +18,7 @@ COLUMNS = ["family", "models", "n", "estimate", "low", "high"]
 
 
 def sized(found: xr.Dataset, parameters: dict[str, int], families: dict[str, list[str]]) -> dict[str, pd.DataFrame]:
-    """The families evaluated in enough sizes for a test, tables (model; size, family), and all of them together under joined names.
-
-    ValueError names a member whose number of weights is not known.
-    """
+    """The families evaluated in enough sizes for a test, tables (model; size, family), and all of them together under joined names."""
     present = {name: [m for m in own if m in found["model"]] for name, own in families.items()}
     if unknown := sorted({m for own in present.values() for m in own} - parameters.keys()):
         raise ValueError(f"line.sizes: number of weights of {', '.join(unknown)} is not known; known: {', '.join(parameters)}")

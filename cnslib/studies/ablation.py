@@ -69,8 +69,8 @@ def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, 
 def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Answers of every classifier and looks of the judge at the first seeds of each class; a unit per (class, seed).
 
-    `change` is the mean absolute difference in grey levels from the reference sampler's picture, `likeness` the cosine of their features.
-    Draws what is missing or outdated; FileNotFoundError names a missing slider.
+    `change` is the mean absolute difference in grey levels from the reference sampler's picture, `likeness` the cosine of their
+    features.
     """
     keys = list(itertools.product(classes, range(1, seeds + 1)))
     files = {key: (f"{identifier(key[0])}_{key[1]}.parquet", stamp(bench, shifts, *key, scales)) for key in keys}

@@ -250,10 +250,7 @@ def evaluate(
 def evaluate_official(
     pictures: Path, classes: list[str], *, labels: list[str], settings: Corruptions, classifiers: Evaluation, device: str, folder: Path
 ) -> dict[str, Path]:
-    """The same for ImageNet-C's own JPEGs of the catalog's first pictures of each class, under each corruption that lies there.
-
-    FileNotFoundError or ValueError for a missing corruption, severity or class, and for files of other pictures than the catalog's.
-    """
+    """The same for ImageNet-C's own JPEGs of the catalog's first pictures of each class, under each corruption that lies there."""
     evaluation.require_labels(classes, labels)
     found = official(paths.resolve(settings.official), pictures, classes, settings.images)
     contents = [[*key, [units.file_digest(file) for file in files]] for *key, files in found]

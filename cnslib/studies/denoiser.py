@@ -129,8 +129,8 @@ def open_judge(pipeline: Path, base: Base, settings: Denoiser) -> Judge:
 def label_judge(directory: Path, labels: list[str], *, device: str) -> Judge:
     """A class-conditional DiT (Peebles and Xie 2023) of a diffusers directory, told each label by its number (CNS-Bench section 5.3).
 
-    diffusers embeds timesteps with frequencies 10000^(-k/127) where DiT has learned 10000^(-k/128): set right here, as is the last norm's
-    epsilon. FileNotFoundError or ValueError for a missing file, foreign tensors, another number of labels, and what predicts no noise.
+    diffusers embeds timesteps with frequencies 10000^(-k/127) where DiT has learned 10000^(-k/128): set right here, as is the last
+    norm's epsilon.
     """
     for name in DIT:
         if not (directory / name).is_file():

@@ -210,8 +210,8 @@ def report(
 
     `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.own_classifier`; `labels` names its outputs,
     where it does not do so itself; `data` is "images" (generated) or "photos" (ImageNet's outputs), unless a benchmark `on` is given.
-    `normalised` is one of `preprocessing.NAMES` in place of the model's own. A warning says if another one would be significantly better.
-    ValueError for a name that is taken and a class without label.
+    `normalised` is one of `preprocessing.NAMES` in place of the model's own. A warning says if another one would be significantly
+    better.
     """
     on = on or benchmark(data=data)
     demand(name not in on.models, "name", name, f"a name that is not one of {', '.join(on.models)}")

@@ -128,10 +128,7 @@ def rebuild(options: argparse.Namespace) -> int:
 
 
 def bring_out(folder: Path, sections: dict) -> list[Path]:
-    """Writes cns_bench.zip (images and annotations) and results.zip (answers) as the authors have theirs, and croissant.json of our tables.
-
-    FileExistsError where one of them is there already, FileNotFoundError for what has not been made or restored.
-    """
+    """Writes cns_bench.zip (images and annotations) and results.zip (answers) as the authors have theirs, and croissant.json of our tables."""
     layout, about, run = paths.Layout(sections["base"].out), sections["dataset"], read.Run("dataset", sections, ())
     kept, predictions = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
     labels, images = encoders.read_labels(sections["base"].labels), layout.artifacts("generation")

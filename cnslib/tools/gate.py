@@ -30,10 +30,7 @@ GOOD = ("agrees", "compatible")  # with the whole of IN/val, and with a sample o
 
 
 def ready(sections: dict[str, Any]) -> None:
-    """Opens all that a run reads, before its first hour is spent: labels, pictures of every class, and each model, which sees a picture.
-
-    FileNotFoundError or ValueError name the first key or file that is missing or wrong.
-    """
+    """Opens all that a run reads, before its first hour is spent: labels, pictures of every class, and each model, which sees a picture."""
     base, told, layout = sections["base"], sections["labels"], paths.Layout(sections["base"].out)
     known, labels = sections["evaluation"].classifiers, encoders.read_labels(base.labels)
     evaluation.require_labels(base.classes, labels)

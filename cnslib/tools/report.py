@@ -25,8 +25,7 @@ RESULTS = "results.zip"
 def exported(data: Path, *, results: Path | None = None, params: str = "params.yaml", overlay: str | None = None) -> Benchmark:
     """A folder or zip in the layout of the published benchmark, imported to build/data, with the predictions of others in `results`.
 
-    `results` (a zip or a folder of csv files) is looked for beside `data` unless given. ValueError for a damaged source, class folders that
-    fit neither the labels of the parameters nor ImageNet's, and predictions for other images.
+    `results` (a zip or a folder of csv files) is looked for beside `data` unless given.
     """
     sections = read.load(params, overlay or "")
     with archives.opened(data) as archive:

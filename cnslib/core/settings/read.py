@@ -75,10 +75,7 @@ class Run:
 
 
 def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:
-    """The parameters of one notebook, with the directories of the models in `models` (keys of `base`) made sure of, and its workers.
-
-    Raises what `load` and `sources.provide` raise, ValueError for a step that the file lacks.
-    """
+    """The parameters of one notebook, with the directories of the models in `models` (keys of `base`) made sure of, and its workers."""
     found = load(params, overlay)
     demand(step in found, f"{params}: section", step, ", ".join(found))
     base = sources.provide(found["base"], models)
@@ -90,11 +87,7 @@ def start(step: str, params: str, overlay: str = "", *, models: Collection[str] 
 
 
 def load(params: str | Path, overlay: str | Path = "") -> dict[str, Any]:
-    """Every section of a parameter file, checked; each key of an overlay replaces a value, or a whole mapping. Paths start at the root.
-
-    FileNotFoundError for a missing file, ValueError, in one line that names file and key, for what is no mapping of sections to keys, an
-    unknown section or key, a value that is not accepted, and for sections that contradict each other.
-    """
+    """Every section of a parameter file, checked; each key of an overlay replaces a value, or a whole mapping. Paths start at the root."""
     table, changes = read(params), read(overlay) if overlay else {}
     for section, values in changes.items():
         known = SECTIONS.get(section, Resampled).__dataclass_fields__ if section in table else {}

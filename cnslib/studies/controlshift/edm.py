@@ -228,8 +228,8 @@ class Resampled(nn.Module):
 def load(path: Path, device: str = "cpu") -> Denoiser:
     """The denoiser of a checkpoint's tensors (.safetensors), in single precision, frozen; its sizes are read from the tensors.
 
-    ValueError for a pickle, with the recipe that makes tensors of it, for a baseline of the paper (VP, VE, iDDPM), which the header tells,
-    and for tensors that are missing, unexpected or of another shape, such as a network's without classes. Others as `weights.read_weights`.
+    ValueError for a pickle, with the recipe that makes tensors of it, for a baseline of the paper (VP, VE, iDDPM), which the header
+    tells and for other tensors than a network's.
     """
     once = f"in a checkout of the code that the file belongs to, once:{RECIPE}"
     if path.suffix in (".pkl", ".pickle"):
@@ -310,10 +310,7 @@ def open_decoder(pipeline: Path, base: Base, settings: Controlshift, tokens: Pat
 
 
 def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, device: str = "cpu") -> Decoder:
-    """What `datasets.make` draws from: a checkpoint, with a name for each wanted class number of it.
-
-    ValueError for guidance other than 1, no classes and numbers that the network lacks; others as those of `load`.
-    """
+    """What `datasets.make` draws from: a checkpoint, with a name for each wanted class number of it."""
     demand(settings.guidance == 1, "controlshift.guidance", settings.guidance, "1.0: an EDM checkpoint cannot draw without a class")
     denoiser = load(path, device)
     sizes = denoiser.sizes

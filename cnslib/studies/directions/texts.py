@@ -137,8 +137,7 @@ def score(
 ) -> pd.DataFrame:
     """One row per method, trajectory and scale, 0 included; draws what is missing or outdated, a unit per (shift, class).
 
-    The sliders' images are the benchmark's own. With `finer`, FINER at these scales, without scale 0 and `step`. FileNotFoundError for a
-    missing slider, ValueError where the benchmark lacks an image.
+    The sliders' images are the benchmark's own. With `finer`, FINER at these scales, without scale 0 and `step`.
     """
     images, stamps = {}, {}
     for shift in shifts:

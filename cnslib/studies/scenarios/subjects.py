@@ -156,7 +156,7 @@ def published(root: Path, classes: list[str], *, first: int, count: int) -> list
     """Squares of XIMAGENET-12's tree (image/<wnid>/<stem>.JPEG, masks/<wnid>/<stem>.png): of each class `count` from the `first` on.
 
     A mask is the object wherever it is not 0, since some hold label numbers. Pictures without a mask do not count. The other background
-    is a picture of the next class. ValueError names a class with too few pictures, and a mask of another size or without an object.
+    is a picture of the next class.
     """
     found: dict[str, list[tuple[Image, Mask]]] = {}
     for name in classes:
