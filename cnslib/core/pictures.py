@@ -25,7 +25,10 @@ BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning, MemoryErr
 def read(source: Path | bytes, name: str) -> UInt8[np.ndarray, "height width 3"]:
     """The RGB picture in a file or in bytes, turned as its EXIF orientation says, which every viewer obeys; errors as in `opened`."""
     with opened(source, name) as found:
-        return np.asarray(eight_bit(ImageOps.exif_transpose(found)).convert("RGB"))
+        upright = ImageOps.exif_transpose(found)
+        if upright.mode.startswith("I"):  # grey of 16 bits: converting it as it is would cut every value above 255, which makes it white
+            upright = Image.fromarray(np.clip(np.round(np.asarray(upright).astype(np.float64) / 257), 0, 255).astype(np.uint8))
+        return np.asarray(upright.convert("RGB"))
 
 
 @contextlib.contextmanager
@@ -55,11 +58,3 @@ def readable(names: Iterable[str], where: object) -> list[str]:
         kinds = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in sorted(others.items()))
         warnings.warn(f"{where}: {others.total()} files were not read ({kinds}); accepted: {', '.join(SUFFIXES)}", stacklevel=2)
     return [str(path) for path in read]
-
-
-def eight_bit(found: Image.Image) -> Image.Image:
-    """A grey picture of 16 bits at 8: converting it as it is would cut every value above 255, which makes it white."""
-    if not found.mode.startswith("I"):
-        return found
-    values = np.asarray(found).astype(np.float64)
-    return Image.fromarray(np.clip(np.round(values / 257), 0, 255).astype(np.uint8))

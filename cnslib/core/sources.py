@@ -86,18 +86,10 @@ def named(key: str) -> Iterator[None]:
         raise (FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError)(f"{key}: {error}") from error
 
 
-def distinct(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The entries of a JSON object; ValueError for a name that stands twice, of which JSON would keep the last."""
-    names = [name for name, _ in entries]
-    if len(set(names)) < len(names):
-        raise ValueError(f"the entry {next(name for name in names if names.count(name) > 1)!r} stands twice")
-    return dict(entries)
-
-
 def document(path: Path, *, key: str, remedy: str = "copy it again") -> Any:
-    """What a JSON file holds. ValueError names the parameter and a file that is none, or has an entry twice."""
+    """What a JSON file holds. ValueError names the parameter and a file that is none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=distinct)
+        return json.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise ValueError(f"{key}: {path} is no JSON file ({error}); {remedy}") from None
 

@@ -66,11 +66,6 @@ def write(rows: Callable[..., pd.DataFrame], given: tuple, kind: pa.DataFrameSch
     tables.write_unit(rows(key, *given), unit, kind)
 
 
-def share(most: int) -> int:
-    """How many things that gain from company go into one piece: `most` here, one on a cluster, whose blocks end with their pieces."""
-    return 1 if clusters.chosen else most
-
-
 def report(errors: dict[str, Exception], count: int) -> None:
     """Raises the one error there is, or one that names all pieces that failed: of the type that they share, if it is a plain one."""
     if not errors:

@@ -71,7 +71,12 @@ def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: li
     The released code writes a tenth of the scale.
     """
     (model, name), where = split_name(file), f"{source}: {file}"
-    rows = csv_rows(data, [*COLUMNS, model], where)
+    try:
+        rows = pd.read_csv(io.BytesIO(data), dtype={"class_str": str, "img_name": str, "shift": str})
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError) as error:
+        raise ValueError(f"{where} is not a csv file ({error}); accepted: the columns {', '.join([*COLUMNS, model])}") from None
+    if missing := [column for column in [*COLUMNS, model] if column not in rows]:
+        raise ValueError(f"{where}: no column {missing[0]!r}; accepted: {', '.join([*COLUMNS, model])}")
     parts = rows["img_name"].str.extract(f"^{NAME.pattern}$", flags=re.IGNORECASE).astype(float)
     seed, scale = parts[0], parts[1] / 1000
     right, given = (pd.to_numeric(rows[column], errors="coerce").map(dict(enumerate(labels))) for column in ("gt_class", "pred_class"))
@@ -94,17 +99,6 @@ def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: li
             raise ValueError(f"{where}: {len(wrong)} rows are wrong, the first {wrong.iloc[0].to_dict()}; accepted: {accepted}")
     absent = {"probability": np.nan, "margin": np.nan, "preprocessing": "paper"}  # as `classifiers.paper_settings` has it
     return table.astype({"seed": int}).assign(model=unmarked(model), top1=given, top5=[[] for _ in given], **absent)
-
-
-def csv_rows(data: bytes, columns: list[str], where: str) -> pd.DataFrame:
-    """The rows of a csv file; ValueError for what is no csv file and for a missing column."""
-    try:
-        rows = pd.read_csv(io.BytesIO(data), dtype={"class_str": str, "img_name": str, "shift": str})
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError) as error:
-        raise ValueError(f"{where} is not a csv file ({error}); accepted: the columns {', '.join(columns)}") from None
-    if missing := [column for column in columns if column not in rows]:
-        raise ValueError(f"{where}: no column {missing[0]!r}; accepted: {', '.join(columns)}")
-    return rows
 
 
 def export_answers(

@@ -14,8 +14,6 @@ import pyarrow.parquet as parquet
 
 from cnslib.core import tables, units
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.sections import Dataset
-from cnslib.data import benchmark
 
 TYPES = {
     "string": mlc.DataType.TEXT,
@@ -41,13 +39,8 @@ MEANINGS = {
 }
 
 
-def write_croissant(path: Path, images: Path, kept: Path, *, about: Dataset) -> None:
-    """Writes the metadata of the image tables in a folder and of the table of kept trajectories; the same tables give the same bytes."""
-    write(path, {table.stem: table for table in benchmark.shards(images)} | {"kept": kept}, about=vars(about))
-
-
 def write(path: Path, files: Mapping[str, Path], *, about: Mapping[str, Any]) -> None:
-    """Writes the metadata of some tables by name; `about` is the section `dataset` of the parameters, with fields of the RAI vocabulary."""
+    """Writes the metadata of some tables by name, equal bytes for equal ones; `about` is the section `dataset` of the parameters."""
     metadata = mlc.Metadata(
         **{name: value for name, value in about.items() if name != "creator"},
         conforms_to=CONFORMS,

@@ -20,7 +20,7 @@ from PIL import Image
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from cnslib.core import recipes, tables, units, workers
+from cnslib.core import clusters, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Evaluation
 from cnslib.data import catalog
@@ -109,7 +109,12 @@ def evaluate_catalog(
     """The same for the held-out pictures of the catalog, a table or an image folder: shift "unshifted", scale 0, its class and seed."""
     require_labels(classes, labels)
     contents = [catalog.digest(pictures, "heldout", classes)]
-    batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
+
+    def batches() -> Iterator[Batch]:
+        for name, seeds, found in catalog.whole(pictures, "heldout", classes):  # batches end with their class
+            rows = pd.DataFrame({"shift": UNSHIFTED, "class": name, "seed": seeds, "scale": 0.0})
+            yield from array_batches(rows, found, size=settings.batch_size)
+
     recipe, desc = recipes.CATALOG_ANSWERS, "held-out answers"
     return answered(recipe, contents, batches, labels=labels, settings=settings, device=device, folder=folder, desc=desc)
 
@@ -143,7 +148,7 @@ def answered(
     shelf = units.Shelf(folder, files)
     if waiting := shelf.waiting():
         make = partial(answer, batches=batches, total=total, labels=labels, settings=settings, device=device)
-        size = workers.share(TOGETHER)
+        size = 1 if clusters.chosen else TOGETHER  # the blocks of a cluster end with their pieces
         groups = [waiting[start : start + size] for start in range(0, len(waiting), size)]
         workers.each(make, [(names, [shelf[name] for name in names]) for names in groups], device=device, desc=desc, threaded=True)
     return shelf.paths
@@ -195,13 +200,6 @@ def shard_batches(shards: dict[Path, list[tuple]], *, size: int) -> Iterator[Bat
             pictures.append(partial(tables.decode, image, f"{path.name} {key}"))
         for start in range(0, len(table), size):
             yield table[tables.KEY][start : start + size], pictures[start : start + size]
-
-
-def catalog_batches(pictures: Path, classes: list[str], *, size: int) -> Iterator[Batch]:
-    """The held-out pictures of the catalog; batches end with their class."""
-    for name, seeds, found in catalog.whole(pictures, "heldout", classes):
-        rows = pd.DataFrame({"shift": UNSHIFTED, "class": name, "seed": seeds, "scale": 0.0})
-        yield from array_batches(rows, found, size=size)
 
 
 def array_batches(rows: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"] | Sequence, *, size: int) -> Iterator[Batch]:

@@ -198,11 +198,6 @@ def words(shift: str, name: str, *, settings: Sliders, recipe: Recipe) -> tuple[
     return sliders.prompts(shift, name, texts=settings.texts, recipe=recipe, token=str)
 
 
-def own_size(pipe: DiffusionPipeline) -> int:
-    """Pixels of a side that the pipeline draws unless it is told otherwise."""
-    return (getattr(pipe, "default_sample_size", None) or denoiser(pipe).config.sample_size) * pipe.vae_scale_factor
-
-
 def train(pipe: DiffusionPipeline, shift: str, name: str, path: Path, *, settings: Sliders, recipe: str, base: str, call: Call) -> None:
     """Trains a slider by "paper", "released" or "graded" and writes it, unless it is there and was made from the same.
 
@@ -211,7 +206,10 @@ def train(pipe: DiffusionPipeline, shift: str, name: str, path: Path, *, setting
     demand(recipe in ACCEPTED, "base.recipe", recipe, ", ".join(ACCEPTED))
     made = sliders.RECIPES[recipe]
     settings, told = sliders.for_shift(settings, shift, made), words(shift, name, settings=settings, recipe=made)
-    size = min(call.size or own_size(pipe), sliders.RESOLUTION) if made.released else call.size
+    size = call.size
+    if made.released:
+        drawn = (getattr(pipe, "default_sample_size", None) or denoiser(pipe).config.sample_size) * pipe.vae_scale_factor
+        size = min(size or drawn, sliders.RESOLUTION)
     call = Call(steps=settings.denoising_steps, size=size, guidance=1.0, embedded=call.embedded)
     about = sliders.training_settings(settings) | {"size": call.size, "embedded": call.embedded, "dtype": str(pipe.dtype)}
     unit = units.Unit(path, recipes.PIPELINE_SLIDERS.stamp(made.kind, told, about, base))

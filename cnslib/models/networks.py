@@ -1,7 +1,4 @@
-"""Small networks with random weights for pictures of 64 px, under names of timm.
-
-`alexnet_64` (Krizhevsky et al. 2012) is the reference model of CE and rCE.
-"""
+"""Small networks with random weights for pictures of 64 px, under names of timm."""
 
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 from timm.models.mlp_mixer import MlpMixer
@@ -42,7 +39,7 @@ class AlexNet(nn.Module):
 
 @register_model
 def alexnet_64(pretrained: bool = False, **kwargs) -> AlexNet:
-    """AlexNet's layout at 64 px and reduced width."""
+    """AlexNet's layout (Krizhevsky et al. 2012) at 64 px and reduced width: the reference model of CE and rCE."""
     return build_model_with_cfg(AlexNet, "alexnet_64", pretrained, **kwargs)
 
 

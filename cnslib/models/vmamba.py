@@ -12,6 +12,7 @@ from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 from torch import Tensor, nn
 from torch.nn import functional
+from torchvision.ops import Permute
 
 ORDERS = 4  # row by row, column by column, and both backwards
 Map = Float[Tensor, "batch channels height width"]
@@ -100,14 +101,6 @@ class Block(nn.Module):
         return x + self.op(self.norm(x))
 
 
-class Permute(nn.Module):
-    """Channels to the end."""
-
-    def forward(self, x: Map) -> Float[Tensor, "batch height width channels"]:
-        """The same values."""
-        return x.permute(0, 2, 3, 1)
-
-
 class Merge(nn.Module):
     """2 x 2 pixels side by side in the channels, column by column; an odd rim is cut off."""
 
@@ -140,7 +133,7 @@ class VMamba(nn.Module):
         super().__init__()
         widths = [embed_dim * 2**level for level in range(len(depths))]
         self.num_classes, self.num_features = num_classes, widths[-1]
-        self.patch_embed = nn.Sequential(nn.Conv2d(in_chans, embed_dim, 4, 4), Permute(), nn.LayerNorm(embed_dim))
+        self.patch_embed = nn.Sequential(nn.Conv2d(in_chans, embed_dim, 4, 4), Permute([0, 2, 3, 1]), nn.LayerNorm(embed_dim))
         pairs = enumerate(zip(widths, depths, strict=True), start=1)
         self.layers = nn.Sequential(*(Stage(width, depth, states, last=level == len(depths)) for level, (width, depth) in pairs))
         self.classifier = nn.ModuleDict({"norm": nn.LayerNorm(widths[-1]), "head": nn.Linear(widths[-1], num_classes)})

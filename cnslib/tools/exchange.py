@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from cnslib.core import paths, tables, units
 from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings import read
-from cnslib.data import answers, archives, artifacts, croissant, imagenet, official
+from cnslib.data import answers, archives, artifacts, benchmark, croissant, imagenet, official
 from cnslib.models import encoders
 from cnslib.stats import accuracy
 from cnslib.tools import runner
@@ -43,7 +43,12 @@ def bring_in(overlay: str, results: Path, images: Path | None, without: list[str
         named: dict = {"labels": list(imagenet.labels()), "classes": imagenet.paper_classes()["class"].tolist()}
         models, rows = import_answers(wish, layout, results, without, named)
         if images:
-            import_images(layout, images, rows, named)
+            with archives.opened(images) as archive:
+                pictured = official.index(archive, **named).drop_duplicates(tables.TRAJECTORY)
+            wanted = rows[tables.TRAJECTORY].itertuples(index=False, name=None)
+            tables.complete(pictured, wanted, tables.TRAJECTORY, f"images of {images}")
+            place = {"folder": layout.artifacts("generation"), "kept": layout.artifacts("filtering") / "pictured.parquet"}
+            official.import_benchmark(images, **named, **place)
         for part in IMPORTED:
             shutil.rmtree(root / part, ignore_errors=True)
             (layout.root / part).rename(root / part)
@@ -76,16 +81,6 @@ def import_answers(wish: dict, layout: paths.Layout, results: Path, without: lis
     with units.atomic(layout.root / "official.yaml") as partial:
         YAML().dump(narrowed(wish, models, rows, **grid), partial)  # in the order of the keys
     return models, rows
-
-
-def import_images(layout: paths.Layout, images: Path, trajectories: pd.DataFrame, named: dict) -> None:
-    """Imports the images, which must be those of the answered trajectories."""
-    with archives.opened(images) as archive:
-        rows = official.index(archive, **named)
-    wanted = trajectories[tables.TRAJECTORY].itertuples(index=False, name=None)
-    tables.complete(rows.drop_duplicates(tables.TRAJECTORY), wanted, tables.TRAJECTORY, f"images of {images}")
-    folder, kept = layout.artifacts("generation"), layout.artifacts("filtering") / "pictured.parquet"
-    official.import_benchmark(images, **named, folder=folder, kept=kept)
 
 
 def narrowed(wish: dict, models: list[str], rows: pd.DataFrame, *, classes: list, shifts: tuple, scales: list) -> dict:
@@ -128,7 +123,7 @@ def rebuild(options: argparse.Namespace) -> int:
 
 
 def bring_out(folder: Path, sections: dict) -> list[Path]:
-    """Writes cns_bench.zip (images and annotations) and results.zip (answers) as the authors have theirs, and croissant.json of our tables."""
+    """Writes cns_bench.zip (images and annotations) and results.zip (answers) as the authors have theirs, croissant.json of our tables."""
     layout, about, run = paths.Layout(sections["base"].out), sections["dataset"], read.Run("dataset", sections, ())
     kept, predictions = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
     labels, images = encoders.read_labels(sections["base"].labels), layout.artifacts("generation")
@@ -137,7 +132,8 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     info |= {"license": ", ".join(about.license), "contributor": about.creator, "date_created": about.date_published.replace("-", "/")}
     first = tables.load(next(images.glob("*.parquet")), columns=["image"])["image"][0].as_py()
     form = official.ending(first, "the first image")  # all are of one kind
-    croissant.write_croissant(folder / "croissant.json", images, layout.artifacts("filtering") / "kept.parquet", about=about)
+    files = {path.stem: path for path in benchmark.shards(images)} | {"kept": layout.artifacts("filtering") / "kept.parquet"}
+    croissant.write(folder / "croissant.json", files, about=vars(about))
     return [
         folder / "croissant.json",
         archives.write(folder / "cns_bench.zip", official.exported(images, kept, labels, info)),

@@ -60,15 +60,6 @@ def test_what_does_not_fit_is_one_line(tmp_path, change, count, problem):
     assert "\n" not in str(error.value)
 
 
-def test_one_picture_that_stands_twice_is_named(tmp_path):
-    """Merging two projects by hand leaves an entry twice, of which JSON readers keep the last."""
-    project = json.loads((path := saved(tmp_path / "anna.json")).read_text())
-    name, entry = next(iter(project["_via_img_metadata"].items()))
-    path.write_text(json.dumps(project).replace('"_via_img_metadata": {', f'"_via_img_metadata": {{"{name}": {json.dumps(entry)}, ', 1))
-    with pytest.raises(ValueError, match="stands twice"):
-        annotations.read(path, rows())
-
-
 def test_every_click_is_saved_pages_turn_and_a_sheet_continues_where_it_ended(tmp_path):
     table = rows(annotations.PAGE + 2)
     sheet = annotations.Sheet(table, tmp_path / "anna & co.json")

@@ -12,7 +12,7 @@ from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings import read
 from cnslib.data import croissant
-from cnslib.data.benchmark import Benchmark
+from cnslib.data.benchmark import Benchmark, shards
 
 LABELS = ["coat", "bag", "ankle boot"]
 CLASSES, SEEDS, SCALES = ["ankle boot", "bag"], (1, 2), {UNSHIFTED: [0.0], "heavy snow": [0.5, 1.0], "cartoon style": [0.5, 1.0]}
@@ -66,9 +66,10 @@ ABOUT = read.load(paths.resolve("params.yaml"))["dataset"]
 def test_croissant_metadata_are_without_issues_and_every_file_and_row_is_where_they_say(folder):
     kept, target = folder.parent / "kept.parquet", folder.parent / "about" / "croissant.json"
     tables.write(KEPT, kept, tables.kept_schema)
-    croissant.write_croissant(target, folder, kept, about=ABOUT)
+    files = {path.stem: path for path in shards(folder)} | {"kept": kept}
+    croissant.write(target, files, about=vars(ABOUT))
     before = target.read_bytes()
-    croissant.write_croissant(target, folder, kept, about=ABOUT)
+    croissant.write(target, files, about=vars(ABOUT))
     assert target.read_bytes() == before
     card = json.loads(before)
     files = card["distribution"]

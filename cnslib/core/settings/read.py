@@ -121,8 +121,6 @@ def read(path: str | Path) -> dict[str, dict]:
         found = YAML(typ="safe", pure=True).load(paths.resolve(str(path)).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"parameter file {path} does not exist") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text in UTF-8 (byte {error.start})") from None
     except YAMLError as error:
         mark, why = getattr(error, "problem_mark", None), " ".join(str(getattr(error, "problem", None) or error).split())[:120]
         place = f", line {mark.line + 1}" if mark else ""
