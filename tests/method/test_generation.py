@@ -12,8 +12,8 @@ from golden_units import difference
 from PIL import Image
 from tiny_sliders import CLASSES, SHIFTS, plain_images, random_sliders
 
-from cnslib.core import paths, recipes, tables
-from cnslib.core.settings import method, read
+from cnslib.core import recipes, tables
+from cnslib.core.settings import method
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation
 from cnslib.method.generation import PASS, WAYS
@@ -173,14 +173,6 @@ def test_fused_images_are_those_of_the_exact_way_within_a_grey_level_and_fast_on
         for way in ("fused", "fast"):
             assert tables.read(drawn(way)[shift], tables.images)[tables.KEY].equals(exact[tables.KEY])
         assert abs(images(drawn, "fused", shift) - pictures).max() <= 1 < abs(images(drawn, "fast", shift) - pictures).mean()
-
-
-def test_the_fast_way_is_unipc_20_of_the_ablation(pipe):
-    told = read.load(paths.resolve("params.yaml"))["ablation"].samplers["UniPC 20"]
-    settings = FAST.settings(SETTINGS)
-    identity = generation.Sampler(pipe, settings=settings, way=FAST).identity
-    assert dataclasses.asdict(told) == {"scheduler": identity["scheduler"], "steps": settings.steps, "spacing": identity["spacing"]}
-    assert settings == dataclasses.replace(SETTINGS, steps=20) and FUSED.settings(SETTINGS) == SETTINGS
 
 
 def test_the_ways_are_told_in_digests_but_for_the_benchmarks_own_and_do_not_take_each_others_tables(pipe, origin):

@@ -16,7 +16,7 @@ from cnslib.method import sliders
 from cnslib.method.sliders import PAPER, RECIPES
 from cnslib.models import adapters, text_to_image
 
-FAST, GRADED, RELEASED = (RECIPES[name] for name in ("fast", "graded", "released"))
+FAST, RELEASED = RECIPES["fast"], RECIPES["released"]
 PAIR = ("heavy snow", "sneaker")
 
 

@@ -18,13 +18,6 @@ def slider(pipe, tmp_path):
     return slider_path(random_sliders(pipe, tmp_path, SHIFTS[:1], CLASSES), SHIFTS[0], "sneaker")
 
 
-def test_a_loaded_pipeline_is_frozen_single_precision_and_unchecked(pipe):
-    for part in (pipe.unet, pipe.vae, pipe.text_encoder):
-        assert not part.training
-        assert {(p.dtype, p.requires_grad) for p in part.parameters()} == {(torch.float32, False)}
-    assert pipe.safety_checker is None
-
-
 def test_the_initial_latent_and_the_decoded_images_are_those_of_diffusers(pipe):
     drawn = pipe.prepare_latents(1, 4, 64, 64, torch.float32, "cpu", torch.Generator().manual_seed(7))
     assert torch.equal(text_to_image.initial_latent(pipe, 7), drawn)

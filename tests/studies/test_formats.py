@@ -3,8 +3,8 @@
 import datetime
 import hashlib
 import json
+import re
 
-import jsonschema
 import mlcroissant
 import pandas as pd
 import pytest
@@ -18,61 +18,36 @@ from cnslib.core.settings import read
 from cnslib.studies import formats, report
 
 WHEN = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
-TEXT, NUMBER, COUNT = {"type": "string"}, {"type": "number"}, {"type": "integer"}
-BOUND = {"oneOf": [NUMBER, {"enum": ["Infinity", "-Infinity"]}]}
-
-
-def record(required: dict, *, closed: bool = False, **others) -> dict:
-    return {"type": "object", "required": list(required), "properties": required | others, "additionalProperties": not closed}
-
-
-# What evaleval/every_eval_ever demands of the fields that we write (eval.schema.json and instance_level_eval.schema.json, both 0.3.0)
-JOIN = {"schema_version": {"const": "0.3.0"}, "evaluation_id": TEXT}
-ENDS = record({"lower": NUMBER, "upper": NUMBER}, confidence_level={"type": "number", "minimum": 0, "maximum": 1}, method=TEXT)
-UNCERTAINTY = record({}, confidence_interval=ENDS, num_samples=COUNT, num_bootstrap_samples=COUNT)
-METRIC = record({"lower_is_better": {"type": "boolean"}}, score_type={"const": "continuous"}, min_score=BOUND, max_score=BOUND)
-DATA = record({"dataset_name": TEXT, "source_type": {"const": "other"}})
-SCORE = record({"score": NUMBER}, uncertainty=UNCERTAINTY)
-MEASURED = record(
-    {"evaluation_name": TEXT, "source_data": DATA, "metric_config": METRIC, "score_details": SCORE}, evaluation_result_id=TEXT
-)
+# What evaleval/every_eval_ever demands (eval.schema.json and instance_level_eval.schema.json, both 0.3.0): entries and their types, at
+# any depth, a pattern as text, and whether there may be others.
 UUID = "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}"
-FILE = {"type": "string", "pattern": rf"^data/[^/]+/[^/]+/[^/]+/{UUID}_samples\.jsonl$"}
-RELATION = {"enum": ["first_party", "third_party", "collaborative", "other"]}
-KIND = {"enum": ["documentation", "evaluation_run"]}
-SERVED = {"enum": ["self_deployed", "externally_managed", "unknown"]}
-OPEN = {"enum": ["open_weights", "closed_weights", "unknown"]}
-SOURCE = record({"source_type": KIND, "source_organization_name": TEXT, "evaluator_relationship": RELATION})
-LOG = record(
-    {
-        **JOIN,
-        "retrieved_timestamp": TEXT,
-        "source_metadata": SOURCE,
-        "model_info": record(
-            {"name": TEXT, "id": TEXT, "additional_details": record({"deployment_type": SERVED, "model_availability": OPEN})}
-        ),
-        "eval_library": record({"name": TEXT, "version": TEXT}),
-        "evaluation_results": {"type": "array", "items": MEASURED},
-    },
-    closed=True,
-    detailed_evaluation_results=record(
-        {"format": {"const": "jsonl"}, "file_path": FILE}, hash_algorithm={"enum": ["sha256", "md5"]}, checksum=TEXT, total_rows=COUNT
-    ),
-)
-ANSWER = record({"turn_idx": COUNT, "source": TEXT, "extracted_value": TEXT, "extraction_method": TEXT, "is_terminal": {"type": "boolean"}})
-INSTANCE = record(
-    {
-        **JOIN,
-        **{"model_id": TEXT, "evaluation_name": TEXT, "sample_id": TEXT, "interaction_type": {"const": "single_turn"}},
-        "input": record({"raw": TEXT, "reference": {"type": "array", "items": TEXT}}),
-        "output": record({"raw": {"type": "array", "items": TEXT}}),
-        "messages": {"type": "null"},
-        "answer_attribution": {"type": "array", "items": ANSWER},
-        "evaluation": record({"score": NUMBER, "is_correct": {"type": "boolean"}}),
-    },
-    closed=True,
-    evaluation_result_id=TEXT,
-)
+JOIN = {"schema_version": "^0.3.0$", "evaluation_id": str}
+MEASURED = {"evaluation_name": str, "source_data": {"dataset_name": str, "source_type": "^other$"}}
+MEASURED |= {"metric_config": {"lower_is_better": bool, "score_type": "^continuous$"}, "score_details": {"score": float}}
+SOURCE = {"source_type": "^(documentation|evaluation_run)$", "source_organization_name": str}
+SOURCE |= {"evaluator_relationship": "^(first_party|third_party|collaborative|other)$"}
+SERVED = {
+    "deployment_type": "^(self_deployed|externally_managed|unknown)$",
+    "model_availability": "^(open_weights|closed_weights|unknown)$",
+}
+LOG = {**JOIN, "retrieved_timestamp": str, "source_metadata": SOURCE, "evaluation_results": [MEASURED]}
+LOG |= {"model_info": {"name": str, "id": str, "additional_details": SERVED}, "eval_library": {"name": str, "version": str}}
+FILE = rf"^data/[^/]+/[^/]+/[^/]+/{UUID}_samples\.jsonl$"
+LOG |= {"detailed_evaluation_results": {"format": "^jsonl$", "file_path": FILE, "hash_algorithm": "^(sha256|md5)$", "total_rows": int}}
+ANSWER = {"turn_idx": int, "source": str, "extracted_value": str, "extraction_method": str, "is_terminal": bool}
+INSTANCE = {**JOIN, "model_id": str, "evaluation_name": str, "sample_id": str, "interaction_type": "^single_turn$", "messages": None}
+INSTANCE |= {"input": {"raw": str, "reference": [str]}, "output": {"raw": [str]}, "answer_attribution": [ANSWER]}
+INSTANCE |= {"evaluation": {"score": float, "is_correct": bool}}
+
+
+def meets(value, demanded) -> bool:
+    if isinstance(demanded, dict):
+        return demanded.keys() <= value.keys() and all(meets(value[key], part) for key, part in demanded.items())
+    if isinstance(demanded, list):
+        return isinstance(value, list) and all(meets(part, demanded[0]) for part in value)
+    if isinstance(demanded, str):
+        return re.search(demanded, value) is not None
+    return value is None if demanded is None else isinstance(value, (int, float) if demanded is float else demanded)
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +70,12 @@ def folder(found, benchmark, tmp_path_factory):
 def test_every_eval_ever_has_every_accuracy_with_its_interval_and_instances_that_add_up_to_it(folder, found):
     (path,) = folder.rglob("*/local/mine/*.json")
     log = json.loads(path.read_text())
-    jsonschema.validate(log, LOG)
+    assert meets(log, LOG) and log.keys() == LOG.keys()
     details = log["detailed_evaluation_results"]
     data = (folder / details["file_path"]).read_bytes()
     lines = [json.loads(line) for line in data.splitlines()]
     for line in lines:
-        jsonschema.validate(line, INSTANCE)
+        assert meets(line, INSTANCE) and line.keys() - INSTANCE.keys() == {"evaluation_result_id"}
         assert line["evaluation_id"] == log["evaluation_id"] and line["model_id"] == log["model_info"]["id"]
     assert details["checksum"] == hashlib.sha256(data).hexdigest()
     assert details["total_rows"] == len(lines) == len(SHIFTS) * len(CLASSES) * len(SEEDS) * len(SCALES)

@@ -10,7 +10,7 @@ from tiny_report import CLASSES, LABELS, SCALES, SETTINGS, TRANSFORM, Brightness
 
 from cnslib.core import paths, tables
 from cnslib.core.settings import read
-from cnslib.data import answers, archives, imagenet, official
+from cnslib.data import answers, archives, official
 from cnslib.stats import accuracy
 from cnslib.studies import report
 from cnslib.tools import report as command
@@ -122,18 +122,6 @@ def test_an_exported_folder_gives_the_numbers_of_the_benchmark_itself(folder, fo
     assert laid.bootstrap != command.exported(folder).settings.bootstrap
     for kind, table in found.tables.items():
         pd.testing.assert_frame_equal(other.tables[kind], table)
-
-
-def named(folder, *names: str) -> archives.Archive:
-    return archives.Archive(folder, [f"heavy_snow/{name}/seed_0001_scale_0000.jpg" for name in names], lambda name: b"")
-
-
-def test_class_folders_are_numbered_by_the_labels_that_fit(tmp_path):
-    assert command.labels_of(named(tmp_path, "000_t-shirt", "007_ankle boot"), OUTPUTS) == OUTPUTS
-    assert command.labels_of(named(tmp_path, "000_tench", "009_ostrich"), OUTPUTS) == list(imagenet.labels())
-    for folder, said in (("ostrich", "022_bald eagle"), ("1000_nobody", "1,000 classes")):
-        with pytest.raises(ValueError, match=f"class folders.*{said}"):
-            command.labels_of(named(tmp_path, folder), OUTPUTS)
 
 
 def test_answers_to_other_images_are_named(folder, benchmark, tmp_path):

@@ -1,6 +1,4 @@
 import ast
-import importlib
-import inspect
 import re
 from pathlib import Path
 
@@ -23,16 +21,8 @@ def step(notebook: Path) -> str:
 
 
 def code(name: str) -> str:
-    return "\n".join(cell.source for cell in nbformat.read(runner.notebooks()[name], as_version=4).cells if cell.cell_type == "code")
-
-
-def behind(name: str) -> str:
-    """A notebook's code, and that of the library's `opened(run, ...)` that it calls to load models and name folders."""
-    text = code(name)
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cnslib")]
-    homes = {alias.name: node.module for node in nodes for alias in node.names}
-    modules = [importlib.import_module(f"{homes[room]}.{room}") for room in re.findall(r"\b(\w+)\.opened\(run", text)]
-    return "\n".join([text, *(inspect.getsource(module.opened) for module in modules)]).replace("run.step", f'"{name}"')
+    cells = nbformat.read(runner.notebooks()[name], as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "code").replace("run.step", f'"{name}"')
 
 
 def entries(stage: dict, kind: str) -> dict[str, dict]:
@@ -81,7 +71,7 @@ def test_a_notebook_starts_from_the_committed_file_and_its_own_section(notebook)
     assigned = dict(re.findall(r"^(\w+) = (\[.*\])$", code(name), re.MULTILINE))
     written = [ast.unparse(keyword.value) for keyword in start.keywords]
     asked = [ast.literal_eval(assigned.get(value, value)) for value in written]
-    assert set(*asked) == {key for key in re.findall(r"\bbase\.(\w+)", behind(name)) if key in method.MODELS}  # whose files are checked
+    assert set(*asked) == {key for key in re.findall(r"\bbase\.(\w+)", code(name)) if key in method.MODELS}  # whose files are checked
     assert content.metadata.kernelspec == kernels.KERNELSPEC
 
 
@@ -96,7 +86,7 @@ def through_the_door(name: str) -> set[str]:
 @pytest.mark.parametrize("name", STAGES)
 def test_a_stage_tracks_what_its_notebook_reads(name):
     stage, files, text = STAGES[name], reached(code(name)), code(name)
-    sections = set(re.findall(r"\brun\.(\w+)", behind(name))) & read.SECTIONS.keys() | through_the_door(name)
+    sections = set(re.findall(r"\brun\.(\w+)", code(name))) & read.SECTIONS.keys() | through_the_door(name)
     assert sorted(stage["params"]) == sorted({name, "base"} | sections)
     tracked = [Path(dep) for dep in stage["deps"] if dep.startswith("cnslib")]
     assert {file for file in files if not any(file.is_relative_to(place) for place in tracked)} == set()
@@ -106,7 +96,7 @@ def test_a_stage_tracks_what_its_notebook_reads(name):
     named += [f"published/{file}" for file in re.findall(r"PUBLISHED / \"([^\"]+)\"", text)]
     assert all(any(Path(file).is_relative_to(dep) for dep in stage["deps"]) for file in named)
     lists = " ".join(re.findall(r"artifacts\(step\) for step in (\([^)]*\))", text))
-    used = set(re.findall(r"artifacts\(\"(\w+)\"\)", behind(name)) + re.findall(r"\w+", lists)) | through_the_door(name)
+    used = set(re.findall(r"artifacts\(\"(\w+)\"\)", code(name)) + re.findall(r"\w+", lists)) | through_the_door(name)
     made = {Path(out).parts[1] for out in entries(stage, "outs") if out.startswith("artifacts/")}
     mine = {name} | PARTS.get(name, set())
     assert made <= mine and bool(used & mine) == bool(made)
