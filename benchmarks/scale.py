@@ -126,12 +126,11 @@ def axes_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
 
 
 def failure_tables(wrong: xr.DataArray) -> dict[str, pd.DataFrame]:
-    """Failure points of all trajectories, their distributions by every definition, and failures as survival data."""
-    errors, failures = (accuracy.by_shift(values, BOOTSTRAP) for values in (wrong, failure.first_failures(wrong)))
+    """Failure points of all trajectories, their distribution, and failures as survival data."""
+    failures = accuracy.by_shift(failure.first_failures(wrong), BOOTSTRAP)
     return {
         "intervals": failure.failure_points(wrong),
         "distribution": failure.failure_distribution(failures),
-        "definitions": failure.definitions(failures, errors),
         "curves": failure.curves(failures),
         "median": failure.median_scale(failures),
         "log_rank": failure.log_rank(wrong, settings=BOOTSTRAP),

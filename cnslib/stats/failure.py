@@ -128,21 +128,6 @@ def more_abrupt(wrong: xr.DataArray, first: str, second: str, *, settings: Boots
     return as_record(n[pair].sum(), values[0], low, high)
 
 
-def definitions(failures: xr.DataArray, errors: xr.DataArray) -> pd.DataFrame:
-    """The failure point distributions that the papers call by one name, each under its own (column `definition`).
-
-    "over trajectories": first failures at a scale over all trajectories (section 3.3, the released code); "per model": over this model's
-    failures (Figs. 13 and 25); "pooled": over the failures of all models (earlier submission); "cumulative": running sum of "per model";
-    "error count": all failures at a scale, first or not, over all trajectories (section 3.3 read to the letter).
-    """
-    first = failures.isel(scale=slice(-1)).assign_coords(scale=errors["scale"])
-    per_model = first / first.sum("scale", skipna=False).where(lambda total: total > 0)
-    pooled = first / first.sum(["model", "scale"], skipna=False).where(lambda total: total > 0)
-    named = {"over trajectories": first, "per model": per_model, "pooled": pooled}
-    named |= {"cumulative": per_model.cumsum("scale", skipna=False), "error count": errors}
-    return pd.concat([interval(values).assign(definition=name) for name, values in named.items()])
-
-
 def most_divided(wrong: xr.DataArray) -> xr.DataArray:
     """Of the trajectories that most classifiers get right at scale 0, the one whose failure points spread most; the first of equals."""
     first = first_failure(wrong)

@@ -60,13 +60,13 @@ def for_other_classes(errors: xr.DataArray) -> dict[str, dict]:
 def numbers(errors: xr.DataArray, failures: xr.DataArray) -> dict[str, dict]:
     whole = for_other_classes(errors)
     errors, failures = (rates.sel(shift=[FEW, MANY, ALL]) for rates in (errors, failures))
-    shares, average = failure.definitions(failures, errors), accuracy.drop(errors).mean("scale")[:, -1]
+    average = accuracy.drop(errors).mean("scale")[:, -1]
     return whole | {
         "rank": only(ranking.ranks(errors), **EVERYTHING, **LAST),
         "order along an axis": axes.order_agreement(average, PUBLISHED, column="x").iloc[0].to_dict(),
         "spread along an axis": axes.deviations_along(errors, {"axis": AXIS}).iloc[0].to_dict(),
         "median scale": only(failure.median_scale(failures), **EVERYTHING),
-        "share of all failures": only(shares[shares["definition"] == "pooled"], **EVERYTHING, scale=1.0),
+        "share of first failures": only(failure.failure_distribution(failures), **EVERYTHING, scale=1.0),
         "R of two accuracies": gates.agreement(*(1 - errors[:, -1, :, place] for place in (0, -1))),
         **of_lines(line.points(errors, errors.isel(scale=[0]))),
     }
