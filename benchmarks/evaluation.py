@@ -122,7 +122,7 @@ class Large:
     def network(self, name: str, device: str) -> Classifier:
         """One of timm's architectures with its preprocessing."""
         torch.manual_seed(0)
-        return classifiers.own_classifier(timm.create_model(name), name=name, labels=self.labels, device=device)
+        return classifiers.user_classifier(timm.create_model(name), name=name, labels=self.labels, device=device)
 
     def batches(self) -> Iterable[Batch]:
         """The pictures."""

@@ -19,7 +19,7 @@ from diffusers import StableDiffusionPipeline
 from cnslib.core import names, paths
 from cnslib.core.settings import read
 from cnslib.method import generation
-from cnslib.method.generation import WAYS, changes
+from cnslib.method.generation import SAMPLING_MODES, changes
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
@@ -94,8 +94,8 @@ class Drawing:
 
     def merged(self, drawing: str = "fused") -> np.ndarray:
         """By a named option: each slider merged into the weights once per scale, all seeds of a scale in one batch."""
-        way, found = WAYS[drawing], []
-        sampler = generation.Sampler(self.pipe, settings=way.settings(self.settings), way=way)
+        mode, found = SAMPLING_MODES[drawing], []
+        sampler = generation.Sampler(self.pipe, settings=mode.settings(self.settings), mode=mode)
         plain = sampler.images(NAME, SEEDS, {}, 0.0).numpy()
         for file in self.files.values():
             change = changes(self.pipe, file)

@@ -20,7 +20,7 @@ from torch import nn
 from cnslib.core import paths
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Generation
-from cnslib.method.generation import PASS, WAYS, Sampler, Way, changes, merged
+from cnslib.method.generation import PASS, SAMPLING_MODES, Sampler, SamplingMode, changes, merged
 from cnslib.method.sliders import slider_path
 from cnslib.models import classifiers, encoders, text_to_image
 from cnslib.stats import bootstrap
@@ -32,15 +32,15 @@ AGREEING = 0.99  # share of the zoo's answers that are the same, at least
 class Half(Sampler):
     """Draws as the named option "fused", with a UNet in 16 bits."""
 
-    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, way: Way = WAYS["fused"]):
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, mode: SamplingMode = SAMPLING_MODES["fused"]):
         """Keeps the pipeline in fp32, from which the weights of every scale are rounded."""
-        super().__init__(halved(pipe), settings=settings, way=way)
+        super().__init__(halved(pipe), settings=settings, mode=mode)
         self.full = pipe
 
     @torch.no_grad()
     def images(self, name: str, seeds: int, change: dict, scale: float) -> torch.Tensor:
         """As `generation.Sampler.images`; what all scales share is drawn before the weights change."""
-        for members in self.way.passes(seeds):
+        for members in self.mode.passes(seeds):
             self.start(name, members)
         with merged(self.full.unet, change, scale):
             rounded(self.full.unet, self.pipe.unet, change)
@@ -100,7 +100,7 @@ class Drawing:
 
     def trajectories(self, kind: type[Sampler], name: str) -> np.ndarray:
         """The pictures of a class: of every seed the unshifted one, then all scales above 0 of every shift."""
-        sampler = kind(self.pipe, settings=self.settings, way=WAYS["fused"])
+        sampler = kind(self.pipe, settings=self.settings, mode=SAMPLING_MODES["fused"])
         found = [sampler.images(name, SEEDS, {}, 0.0)]
         for shift in SHIFTS:
             change = changes(self.pipe, slider_path(self.layout.artifacts("sliders"), shift, name))

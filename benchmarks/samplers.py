@@ -54,7 +54,7 @@ class Contestants(Drawing):
         """UNet evaluations of single samples by either procedure."""
         shape = {"shifts": shifts, "images": 1, "scales": len(self.base.scales)}
         before = generation.evaluations(self.settings, **shape)["separate"]
-        after = generation.evaluations(generation.WAYS["fast"].settings(self.settings), **shape)["shared"]
+        after = generation.evaluations(generation.SAMPLING_MODES["fast"].settings(self.settings), **shape)["shared"]
         return f"{shifts} shifts: {before} and {after}, {before / after:.2f} times"
 
 

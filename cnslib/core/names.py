@@ -29,7 +29,7 @@ def identifier(name: str) -> str:
     return name.replace(" ", "_")
 
 
-NAMED = 'a name of at most 100 printable characters without / \\ : * ? " < > |, that begins with no dot or blank'
+FILE_NAME_RULE = 'a name of at most 100 printable characters without / \\ : * ? " < > |, that begins with no dot or blank'
 
 
 def is_file_name(name: str) -> bool:

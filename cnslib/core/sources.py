@@ -50,7 +50,7 @@ def resolve(local: str = "", hub: str = "", revision: str = "", sha256: str = ""
             accepted = f"the file {file}, a directory that holds it, or no local path and a hub id with its revision"
             raise FileNotFoundError(f"{key}: {what}; accepted: {accepted}{EXPLANATION if WITHDRAWN in local else ''}")
         path = download(hub, revision, key=key, file=file)
-    with named(key):
+    with errors_naming(key):
         require_downloaded(path, sha256=sha256)
     return path
 
@@ -78,7 +78,7 @@ def download(hub: str, revision: str, *, key: str, file: str) -> Path:
 
 
 @contextlib.contextmanager
-def named(key: str) -> Iterator[None]:
+def errors_naming(key: str) -> Iterator[None]:
     """Puts the parameter in front of the errors of reading a file."""
     try:
         yield

@@ -122,7 +122,7 @@ def predictions(run: Run, names: Collection[str]) -> pd.DataFrame:
     return pd.concat([tables.read(folder / f"{identifier(name)}.parquet", tables.predictions) for name in names], ignore_index=True)
 
 
-def told(folder: Path, names: Collection[str]) -> pd.DataFrame:
+def complete_predictions(folder: Path, names: Collection[str]) -> pd.DataFrame:
     """All columns of the answers of some classifiers, made here or imported: what the authors' files do not hold is absent."""
     return pd.concat([tables.read(folder / f"{identifier(name)}.parquet", tables.imported) for name in names], ignore_index=True)
 

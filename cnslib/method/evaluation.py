@@ -41,7 +41,7 @@ def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> I
 
     Networks get batches of exactly `size`, the last one filled up with its last picture. The first error of a picture is raised.
     """
-    transforms = {way(classifier): classifier.transform for classifier in group}
+    transforms = {transform_digest(classifier): classifier.transform for classifier in group}
     threads = torch.get_num_threads()
     try:
         with contextlib.closing(prepared(batches, transforms, size=size, device=group[0].device)) as fed:
@@ -51,7 +51,7 @@ def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> I
         torch.set_num_threads(threads)  # the helpers have set that of threads still to come
 
 
-def way(classifier: Classifier) -> str:
+def transform_digest(classifier: Classifier) -> str:
     """What tells a classifier's transform from others: by value, so that equal ones are applied once."""
     return units.digest(classifier.preprocessing, classifier.settings)
 
@@ -60,7 +60,7 @@ def way(classifier: Classifier) -> str:
 def outputs(group: list[Classifier], inputs: Inputs) -> list[Logits]:
     """The logits of every classifier; all networks are queued before one output is fetched, so that a card need not wait."""
     there = {name: pixels.to(group[0].device, non_blocking=pixels.is_pinned()) for name, pixels in inputs.items()}
-    queued = [classifier.network(there[way(classifier)]) for classifier in group]
+    queued = [classifier.network(there[transform_digest(classifier)]) for classifier in group]
     return [one.float().cpu() for one in queued]
 
 

@@ -26,7 +26,7 @@ from cnslib.stats import bootstrap
 CLASS_PROMPT = "a picture of a {name}"
 SHIFT_PROMPT = "a picture of a {name} in {shift}"
 DETECTORS = ("clip_class", "clip_class_shift", "clip_reference", "image_reference")
-KNOWN = 0.5  # least probability of its own class by which the oracle knows an image
+RECOGNITION_THRESHOLD = 0.5  # least probability of its own class by which the oracle knows an image
 FALSE_POSITIVES = np.linspace(0, 1, 201)  # where ROC curves are told
 PAIR = ["class", "seed"]  # all trajectories of a class and seed share one unshifted image: they are resampled together
 schema = tables.schema(
@@ -160,7 +160,7 @@ def of_shift(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
 def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.DataFrame:
     """What the oracle predicts in every generated image, scale 0 under every shift; computes the shifts that are missing or outdated."""
     made = {name: units.verified(images / units.file_of(name)) for name in (UNSHIFTED, *shifts)}
-    stamps = {one: recipes.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
+    stamps = {one: recipes.ORACLE_PREDICTIONS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
 
     def seen(shift: str) -> pd.DataFrame:
         table = artifacts.images(images, shift)
@@ -206,7 +206,7 @@ def out_of_class(probability: pd.Series, *, labels: int) -> pd.Series:
 
 def started_in_class(scores: pd.DataFrame) -> pd.Series:
     """Rows whose unshifted image the oracle knows, giving its class at least one half (stage ii): others tell nothing about shifts."""
-    zero = scores[(scores["scale"] == 0) & (scores["class_probability"] >= KNOWN)]
+    zero = scores[(scores["scale"] == 0) & (scores["class_probability"] >= RECOGNITION_THRESHOLD)]
     return pd.Series(pd.MultiIndex.from_frame(scores[PAIR]).isin(pd.MultiIndex.from_frame(zero[PAIR])), index=scores.index)
 
 
@@ -214,7 +214,12 @@ def labelled_images(scores: pd.DataFrame) -> pd.DataFrame:
     """The shifted images whose trajectory starts in class: the population of Table 2b. ValueError where none does."""
     found = scores[started_in_class(scores) & (scores["scale"] != 0)]
     best = float(scores.loc[scores["scale"] == 0, "class_probability"].max())
-    demand(len(found) > 0, "base.oracle, its best probability for the class of an unshifted image", best, f"{KNOWN} or more for some")
+    demand(
+        len(found) > 0,
+        "base.oracle, its best probability for the class of an unshifted image",
+        best,
+        f"{RECOGNITION_THRESHOLD} or more for some",
+    )
     return found
 
 

@@ -40,7 +40,7 @@ Images = UInt8[Tensor, "images height width 3"]
 
 
 @dataclass(frozen=True)
-class Way:
+class SamplingMode:
     """A way to draw: whether sliders are `merged`, a scheduler of diffusers with its spacing (the pipeline's own by default).
 
     "leading" is made for DDIM: in 20 steps of UniPC it takes pure noise for a latent of t = 941. `steps` replace `generation.steps`,
@@ -63,12 +63,12 @@ class Way:
 
     def single(self, pipe: StableDiffusionPipeline, *, settings: Generation) -> "Sampler":
         """A sampler of single trajectories, within rounding the same pictures."""
-        return Sampler(pipe, settings=settings, way=dataclasses.replace(self, merged=False))
+        return Sampler(pipe, settings=settings, mode=dataclasses.replace(self, merged=False))
 
 
-EXACT = Way()
+EXACT = SamplingMode()
 # "fast" is `UniPC 20` of the ablation: a solver by whose pictures classifiers are ordered about as by those of DDIM in 100 steps.
-WAYS = {"exact": EXACT, "fused": Way(merged=True), "fast": Way(True, "UniPCMultistepScheduler", "linspace", 20)}
+SAMPLING_MODES = {"exact": EXACT, "fused": SamplingMode(merged=True), "fast": SamplingMode(True, "UniPCMultistepScheduler", "linspace", 20)}
 
 
 def steps_without_slider(settings: Generation) -> int:
@@ -104,12 +104,12 @@ class Sampler:
     and continues with what the shared steps left.
     """
 
-    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, way: Way = EXACT):
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, mode: SamplingMode = EXACT):
         """Prepares the noise schedule of the settings."""
-        self.pipe, self.settings, self.way = pipe, settings, way
+        self.pipe, self.settings, self.mode = pipe, settings, mode
         config = pipe.scheduler.config
-        scheduler = getattr(diffusers, way.scheduler) if way.scheduler else type(pipe.scheduler)
-        self.unused: SchedulerMixin = scheduler.from_config(config, timestep_spacing=way.spacing or config.timestep_spacing)
+        scheduler = getattr(diffusers, mode.scheduler) if mode.scheduler else type(pipe.scheduler)
+        self.unused: SchedulerMixin = scheduler.from_config(config, timestep_spacing=mode.spacing or config.timestep_spacing)
         self.unused.set_timesteps(settings.steps, device=pipe.device)
         self.scheduler = copy.deepcopy(self.unused)
         self.guided = dict(zip(self.unused.timesteps.tolist(), guided_steps(settings), strict=True))
@@ -121,7 +121,7 @@ class Sampler:
     @property
     def identity(self) -> dict[str, Any]:
         """Scheduler, spacing and recipe, for digests of what it draws; nothing for the pipeline's own scheduler, exactly."""
-        if not self.way.merged and not self.way.scheduler:
+        if not self.mode.merged and not self.mode.scheduler:
             return {}
         spacing = self.unused.config.timestep_spacing
         return {"scheduler": type(self.unused).__name__, "spacing": spacing, "recipe": recipes.STEPPER.code}
@@ -161,7 +161,7 @@ class Sampler:
 
     def prepare(self, classes: list[str], *, seeds: int) -> None:
         """Draws the latents that all shifts share, where they are not remembered yet."""
-        waiting = [name for name in classes if any((name, members) not in self.starts for members in self.way.passes(seeds))]
+        waiting = [name for name in classes if any((name, members) not in self.starts for members in self.mode.passes(seeds))]
         for starts in workers.each(class_starts, [(self, name, seeds) for name in waiting], device=self.pipe.device, desc="starts"):
             self.starts |= starts
 
@@ -193,7 +193,7 @@ class Sampler:
     def images(self, name: str, seeds: int, change: dict[str, Tensor], scale: float) -> Images:
         """The images of one class at one scale of a change of the weights; without a change the unshifted ones."""
         drawn = []
-        for members in self.way.passes(seeds):
+        for members in self.mode.passes(seeds):
             self.start(name, members)
             with merged(self.pipe.unet, change, scale):
                 drawn.append(self.finish(name, members))
@@ -202,7 +202,7 @@ class Sampler:
     def trajectories(self, name: str, slider: Path | None, scales: list[float], seeds: int) -> UInt8[Tensor, "seeds scales height width 3"]:
         """The images of seeds 1, 2, ... at some scales of the slider of a file; without a file the unshifted ones."""
         numbers = range(1, seeds + 1)
-        if self.way.merged:
+        if self.mode.merged:
             change = changes(self.pipe, slider) if slider else {}
             return torch.stack([self.images(name, seeds, change, scale) for scale in scales], dim=1)
         if slider is None:
@@ -213,7 +213,7 @@ class Sampler:
 
 def class_starts(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, tuple[int, ...]], tuple[Tensor, SchedulerMixin]]:
     """The shared latents of one class, with what the scheduler remembers of them."""
-    for members in sampler.way.passes(seeds):
+    for members in sampler.mode.passes(seeds):
         sampler.start(name, members)
     return {key: start for key, start in sampler.starts.items() if key[0] == name}
 
@@ -250,7 +250,7 @@ def generate(
     files = {UNSHIFTED: (f"{UNSHIFTED}.parquet", stamped(scales=[0.0]))}
     for shift in shifts:
         digests = [adapters.file_digest(slider_path(sliders, shift, name)) for name in classes]
-        told = others if sampler.way.merged else scales  # as in the stamps of tables that are there
+        told = others if sampler.mode.merged else scales  # as in the stamps of tables that are there
         files[shift] = f"{identifier(shift)}.parquet", stamped(scales=told, sliders=digests)
     shelf = units.Shelf(folder, files)
     if waiting := shelf.waiting():
@@ -272,7 +272,7 @@ def stamp(sampler: Sampler, classes: list[str], *, seeds: int, origin: Origin, s
     """What a shard depends on: its grid, the sampling settings, base model, class tokens and sliders."""
     tokens = {name: origin.tokens[name] for name in classes}
     exact = recipes.GENERATION.stamp(PROMPT, classes, seeds, sampler.settings.drawn(), origin.base, tokens, scales, sliders)
-    return recipes.FUSED.stamp(exact, sampler.identity) if sampler.way.merged else exact
+    return recipes.FUSED.stamp(exact, sampler.identity) if sampler.mode.merged else exact
 
 
 def draw_shards(

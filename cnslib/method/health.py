@@ -22,7 +22,7 @@ from cnslib.core.names import PROMPT, SHIFTS, demand, identifier
 from cnslib.core.settings.method import Generation, Pilot, Sliders
 from cnslib.method import generation
 from cnslib.method import sliders as training
-from cnslib.method.filtering import KNOWN
+from cnslib.method.filtering import RECOGNITION_THRESHOLD
 from cnslib.method.sliders import SHIFT_PROMPT
 from cnslib.models import adapters
 from cnslib.models.encoders import Clip, ImageEncoder, Oracle
@@ -34,8 +34,13 @@ schema = tables.schema(
     tables.KEY,
     {**tables.IDENTITY, "alignment": pa.Column(float), "structure": pa.Column(float, tables.COSINE)},
 )
-SEEN = {"eta": pa.Column(float), "asked": pa.Column(float, pa.Check.in_range(0, 1)), "named": pa.Column(bool), "kept": pa.Column(bool)}
-pilot_schema = tables.schema(["eta", *tables.KEY], {**tables.IDENTITY, **SEEN})
+PILOT_COLUMNS = {
+    "eta": pa.Column(float),
+    "asked": pa.Column(float, pa.Check.in_range(0, 1)),
+    "named": pa.Column(bool),
+    "kept": pa.Column(bool),
+}
+pilot_schema = tables.schema(["eta", *tables.KEY], {**tables.IDENTITY, **PILOT_COLUMNS})
 WANTED = {"named": 1, "kept": 1, "largest_step": -1}  # criteria of a pilot, and whether more or less of each is wanted
 
 
@@ -72,7 +77,7 @@ def report(
     sampler: generation.Sampler, sliders: dict[tuple[str, str], Path], *, scales: list[float], seeds: int, origin: Origin, judge: Judge
 ) -> pd.DataFrame:
     """One row per (shift, class, seed, scale): alignment with the shift and structure kept, stored beside each slider."""
-    shared, folder = (scales, seeds, sampler.settings.told(), origin.base, judge.digest), next(iter(sliders.values())).parents[1]
+    shared, folder = (scales, seeds, sampler.settings.recorded(), origin.base, judge.digest), next(iter(sliders.values())).parents[1]
     stamps = {key: recipes.HEALTH.stamp(adapters.file_digest(path), origin.tokens[key[1]], *shared) for key, path in sliders.items()}
     beside = lambda key: sliders[key].relative_to(folder).with_suffix(".parquet").as_posix()  # noqa: E731
     rows = functools.partial(measure, sampler, sliders, scales=scales, seeds=seeds, judge=judge)
@@ -151,7 +156,7 @@ def stored_strips(
 ) -> UInt8[np.ndarray, "shifts scales height width 3"]:
     """Pictures of the sliders of one class, by shift, drawn as the report draws; the file is made where it is missing or outdated."""
     files = {shift: adapters.file_digest(slider) for shift, slider in sliders.items()}
-    made_from = PROMPT, files, name, scales, seed, sampler.settings.told(), origin.base, origin.tokens[name]
+    made_from = PROMPT, files, name, scales, seed, sampler.settings.recorded(), origin.base, origin.tokens[name]
     unit, rows = units.Unit(path, recipes.SLIDER_STRIPS.stamp(*made_from)), list[dict]()
     if not unit.done:
         for shift, slider in sliders.items():
@@ -207,7 +212,7 @@ def measure_pilot(
         for seed in range(1, settings.pilot.seeds + 1):
             classes, shifts, severity = oracle.parts(images_of(sampler, made[shift, name], name, seed, scales))
             asked = severity[:, 0].sigmoid() * shifts.softmax(dim=1)[:, place]
-            kept = classes.softmax(dim=1)[:, oracle.labels.index(name)] >= KNOWN
+            kept = classes.softmax(dim=1)[:, oracle.labels.index(name)] >= RECOGNITION_THRESHOLD
             seen = {"scale": [float(scale) for scale in scales], "asked": asked.double().numpy().round(6), "kept": kept.tolist()}
             parts.append(pd.DataFrame(seen | {"named": (shifts.argmax(dim=1) == place).tolist()}).assign(seed=seed))
     return pd.concat(parts, ignore_index=True).assign(**{"shift": shift, "class": name, "eta": float(settings.eta)})

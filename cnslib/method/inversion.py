@@ -266,7 +266,7 @@ def left_out(statistic: Callable[[Mask], float], seeds: Int[np.ndarray, "rows"])
     return np.array([statistic(np.ones(len(seeds), bool)), *(statistic(seeds != seed) for seed in np.unique(seeds))])
 
 
-def named(judge: Classifier, pictures: Pictures, classes: list[str]) -> Mask:
+def recognised(judge: Classifier, pictures: Pictures, classes: list[str]) -> Mask:
     """Whether the judge's first choice is each picture's class."""
     parts = [judge.logits(pictures[start : start + encoders.BATCH]) for start in range(0, len(pictures), encoders.BATCH)]
     return np.array([judge.labels[i] for i in torch.cat(parts).argmax(dim=1)]) == np.array(classes)

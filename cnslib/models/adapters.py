@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from cnslib.core import units
 from cnslib.core.names import demand, identifier
-from cnslib.core.sources import named
+from cnslib.core.sources import errors_naming
 from cnslib.models import weights
 
 NAME = "slider"
@@ -137,7 +137,7 @@ def file_digest(path: Path) -> str:
 
 def header(path: Path) -> dict[str, str]:
     """The header entries of an adapter file. FileNotFoundError or ValueError name a missing or truncated file."""
-    with named("slider, which the sliders step makes"):
+    with errors_naming("slider, which the sliders step makes"):
         return weights.header(path)
 
 

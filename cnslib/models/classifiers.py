@@ -87,7 +87,7 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
     return tried(key, Classifier(name, source, names, network, transform, settings, size(network), device, preprocessing), count=1)
 
 
-def read(key: str, source: str, labels: list[str], device: str, *, templates: bool) -> outside.Found:
+def read(key: str, source: str, labels: list[str], device: str, *, templates: bool) -> outside.LoadedClassifier:
     """A classifier's network, its transform, the transform's settings, and its own names of outputs; `templates` are for `zero_shot`."""
     if found := outside.read(key, source, labels, device):
         return found
@@ -131,7 +131,7 @@ def zero_shot(key: str, source: str, labels: list[str], device: str, *, template
 
     ImageNet's classes then have open_clip's cleaned names. A text encoder whose context would cut a template off gets the one prompt.
     """
-    with sources.named(key):
+    with sources.errors_naming(key):
         clip = encoders.Clip(source, device=device)
         settings = dict(clip.model.visual.preprocess_cfg)
         side = settings.pop("size")
@@ -158,7 +158,7 @@ def paper_settings(input_size: tuple[int, int, int]) -> dict[str, Any]:
     return {"input_size": tuple(input_size), "interpolation": "bicubic", "crop_pct": crop, "crop_mode": "center", **statistics}
 
 
-def own_classifier(
+def user_classifier(
     model: nn.Module | str,
     *,
     name: str,
@@ -202,7 +202,7 @@ def tried(key: str, found: Classifier, *, count: int = 4) -> Classifier:
     for a picture depend on the others of its batch, as with batch normalisation in training mode, or on chance.
     """
     pictures = np.random.default_rng(0).integers(0, 256, (count, 64, 64, 3), dtype=np.uint8)
-    with encoders.named_errors(key, found.source, "a model that classifies colour pictures"):
+    with encoders.loading_errors(key, found.source, "a model that classifies colour pictures"):
         logits = found.logits(pictures)
         others = [found.logits(pictures), torch.cat([found.logits(one[None]) for one in pictures])] if count > 1 else []
     if tuple(logits.shape) != (count, len(found.labels)):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from cnslib.core import paths, units
 from cnslib.core.names import SHIFTS, demand
-from cnslib.core.sources import document, named, require_recorded
+from cnslib.core.sources import document, errors_naming, require_recorded
 from cnslib.models import networks, vmamba, weights  # noqa: F401  (the first two register networks with timm)
 
 BATCH = 64  # images per forward pass
@@ -32,7 +32,7 @@ class Clip:
 
     def __init__(self, source: str, *, device: str = "cpu"):
         name, tag = clip_name(source)
-        with named_errors("clip", source, "a directory of an open_clip model, or open_clip:<name>/<tag>"):
+        with loading_errors("clip", source, "a directory of an open_clip model, or open_clip:<name>/<tag>"):
             self.model, _, self.transform = open_clip.create_model_and_transforms(name, tag, load_weights=tag is not None)
             self.tokenizer = tokenizer(name)
         if tag is None:  # open_clip itself resamples what does not fit
@@ -163,7 +163,7 @@ def timm_model(key: str, source: str, device: str) -> tuple[nn.Module, Callable]
     """A frozen timm model and its preprocessing, from a directory or "timm:<name>"; errors name the parameter `key`."""
     folder = None if source.startswith("timm:") else checked(key, source, TIMM_FILES)
     name = f"local-dir:{folder}" if folder else source.removeprefix("timm:")
-    with named_errors(key, source, "a directory of a timm model, or timm:<name>"):
+    with loading_errors(key, source, "a directory of a timm model, or timm:<name>"):
         model = timm.create_model(name, pretrained=folder is None)
     if folder:  # timm itself leaves out a head of another size, and resamples what does not fit
         weights.load(model, folder / TIMM_FILES[-1], key=key)
@@ -185,13 +185,13 @@ def checked(key: str, source: str, files: tuple[str, ...]) -> Path:
             raise FileNotFoundError(f"{key}: {path} does not exist; accepted: a folder with {' and '.join(files)}")
     require_recorded(folder, key=key)
     weights.refuse_code(folder, key=key)
-    with named(key):
+    with errors_naming(key):
         weights.header(folder / files[-1])
     return folder
 
 
 @contextlib.contextmanager
-def named_errors(key: str, source: str, accepted: str) -> Iterator[None]:
+def loading_errors(key: str, source: str, accepted: str) -> Iterator[None]:
     """Turns whatever a model library raises into one ValueError that names parameter, source and what is accepted."""
     try:
         yield

@@ -28,7 +28,7 @@ ACCEPTED = (
 )
 FAULTS = ("missing_keys", "unexpected_keys", "mismatched_keys")  # of what transformers says of a reading
 CATEGORIES = 1000  # of ImageNet, in the order of the data's
-Found = tuple[nn.Module, Callable[[Image.Image], Tensor], dict[str, Any], list[str]]
+LoadedClassifier = tuple[nn.Module, Callable[[Image.Image], Tensor], dict[str, Any], list[str]]
 
 
 def digest(source: str) -> str:
@@ -39,7 +39,7 @@ def digest(source: str) -> str:
     return units.digest(source, [units.file_digest(part) if part.is_file() else encoders.source_digest(str(part)) for part in parts])
 
 
-def read(key: str, source: str, labels: list[str], device: str) -> Found | None:
+def read(key: str, source: str, labels: list[str], device: str) -> LoadedClassifier | None:
     """The classifier that a source of one of these kinds names, on a device; nothing for another source. Errors name `key`."""
     doors = {HUGGING_FACE: hugging_face, TORCHVISION: torchvision_model, LINEAR: linear_head, ONNX: onnx_file}
     for prefix, door in doors.items():
@@ -61,7 +61,7 @@ class Output(nn.Module):
         return self.part(self.model(pixels))
 
 
-def hugging_face(key: str, source: str, labels: list[str]) -> Found:
+def hugging_face(key: str, source: str, labels: list[str]) -> LoadedClassifier:
     """An image classifier of the transformers library, from a directory or an id; pickled weights are not accepted."""
     model, folder = pretrained(key, source, AutoModelForImageClassification)
     own = [text for _, text in sorted(model.config.id2label.items())]
@@ -77,7 +77,7 @@ def pretrained(key: str, source: str, kind: Any, *, unused: tuple[str, ...] = ()
         place = str(folder)
     how: dict = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32, "output_loading_info": True}
     lacking = lambda info: {fault: n for fault in FAULTS if (n := sum(not str(name).startswith(unused) for name in info[fault]))}  # noqa: E731
-    with encoders.named_errors(key, source, "a directory or id of a transformers model of pictures with safetensors weights"):
+    with encoders.loading_errors(key, source, "a directory or id of a transformers model of pictures with safetensors weights"):
         model, info = kind.from_pretrained(place, **how)  # the user names it  # nosec B615
         if lacking(info) and (folder / "model.safetensors").is_file():
             with tempfile.TemporaryDirectory() as unwrapped:
@@ -93,16 +93,16 @@ def pretrained(key: str, source: str, kind: Any, *, unused: tuple[str, ...] = ()
 
 def processor(key: str, source: str, folder: str) -> tuple[Callable[[Image.Image], Tensor], dict[str, Any]]:
     """The transform of a directory or id of transformers, and its settings."""
-    with encoders.named_errors(key, source, "a model with its preprocessor_config.json"):
+    with encoders.loading_errors(key, source, "a model with its preprocessor_config.json"):
         found = AutoImageProcessor.from_pretrained(folder, use_fast=False, trust_remote_code=False)  # nosec B615
     settings = {key: value for key, value in found.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
     return lambda image: found(image, return_tensors="pt")["pixel_values"][0], settings
 
 
-def torchvision_model(key: str, source: str, labels: list[str]) -> Found:
+def torchvision_model(key: str, source: str, labels: list[str]) -> LoadedClassifier:
     """A model of torchvision with its newest ImageNet weights and their transform; with the weights of a file, under the same transform."""
     name, _, file = source.removeprefix(TORCHVISION).partition("@")
-    with encoders.named_errors(key, source, "torchvision:<name> of a classifier, or torchvision:<name>@<file of weights>"):
+    with encoders.loading_errors(key, source, "torchvision:<name> of a classifier, or torchvision:<name>@<file of weights>"):
         known = torchvision.models.get_model_weights(name).DEFAULT
         how = {"transform_input": True, "init_weights": False} if name in ("googlenet", "inception_v3") else {}  # as their weights ask
         model = torchvision.models.get_model(name, weights=None, num_classes=len(labels) if file else CATEGORIES, **how)
@@ -126,14 +126,14 @@ def features(given: Any, model: Any, *, both: bool) -> Tensor:
     return torch.cat([found[:, 0], patches.mean(dim=1)], dim=1) if both else found[:, 0]
 
 
-def linear_head(key: str, source: str, labels: list[str]) -> Found:
+def linear_head(key: str, source: str, labels: list[str]) -> LoadedClassifier:
     """The linear head of a file (weight [classes, features], bias) on frozen features: pooled ones of timm, or `features` of transformers.
 
     On a timm vision transformer also what `registry.probe` reads: class token and mean patch, of the last block or the last four.
     """
     file, _, backbone = source.removeprefix(LINEAR).partition("@")
     path = paths.resolve(file)
-    with sources.named(key):
+    with sources.errors_naming(key):
         shape = weights.shapes(weights.renamed(weights.read_weights(path), path)).get("weight", (0, 0))
     if backbone.startswith(HUGGING_FACE):
         model, folder = pretrained(key, backbone, AutoModel, unused=("pooler.", "classifier.", "head."))
@@ -171,11 +171,11 @@ class Session(nn.Module):
         return torch.from_numpy(np.concatenate(parts)).to(pixels.device)
 
 
-def onnx_file(key: str, source: str, labels: list[str]) -> Found:
+def onnx_file(key: str, source: str, labels: list[str]) -> LoadedClassifier:
     """A directory with model.onnx and, as optimum exports it, preprocessor_config.json; config.json may name its outputs (id2label)."""
     folder = paths.resolve(source.removeprefix(ONNX))
     weights.refuse_code(folder, key=key)
-    with encoders.named_errors(key, source, "a directory with model.onnx and preprocessor_config.json"):
+    with encoders.loading_errors(key, source, "a directory with model.onnx and preprocessor_config.json"):
         network = Session(folder / "model.onnx")
     config = folder / "config.json"
     named = sources.document(config, key=key).get("id2label", {}) if config.exists() else {}

@@ -106,7 +106,7 @@ def from_timm(found: Entry, key: str, **arguments: Any) -> nn.Module:
     """A timm model with the weights of its own release, read strictly; position embeddings are resampled to the input."""
     path = found.pinned(key)
     overlay = {"file": str(path), "custom_load": False}  # the augreg models' own loader reads nothing but numpy archives
-    with encoders.named_errors(key, str(path), f"weights of timm's {found.architecture}"):
+    with encoders.loading_errors(key, str(path), f"weights of timm's {found.architecture}"):
         model = timm.create_model(found.architecture, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
         weights.require_finite(model.state_dict(), path)
     return model
@@ -128,7 +128,7 @@ def from_open_clip(found: Entry, key: str) -> nn.Module:
     """A CLIP model as zero-shot classifier, with the 80 templates and 1,000 class names that open_clip carries."""
     digests = {found.file: found.sha256, encoders.CLIP_FILES[0]: ""}
     folder = sources.resolve_folder(found.local, found.hub, found.revision, key=key, sha256=digests)
-    with encoders.named_errors(key, str(folder), "a directory of an open_clip model"):
+    with encoders.loading_errors(key, str(folder), "a directory of an open_clip model"):
         return zero_shot(encoders.Clip(str(folder)), open_clip.IMAGENET_CLASSNAMES)
 
 
@@ -156,7 +156,7 @@ def from_linear_head(found: Entry, key: str) -> nn.Module:
 def probe(backbone: nn.Module, path: Path, *, features: str, key: str) -> "Probe":
     """A backbone with the linear head of a file, on 1 or 4 of its blocks by its width (1 where interleaved)."""
     width, interleaved = int(backbone.embed_dim), features == "interleaved"  # type: ignore[arg-type]
-    with sources.named(key):
+    with sources.errors_naming(key):
         shape = weights.shapes(weights.renamed(weights.read_weights(path), path)).get("weight", (0, 0))
     accepted = [2 * width] if interleaved else [2 * width, 5 * width]
     demand(shape[-1] in accepted, f"{key}: {path}, shape of the linear head", shape, f"{' or '.join(map(str, accepted))} features")

@@ -14,7 +14,7 @@ from transformers.utils import logging as transformers_logging
 from cnslib.core import units
 from cnslib.core.names import demand, identifier, token
 from cnslib.core.settings.method import STRIDES
-from cnslib.core.sources import document, named, require_recorded
+from cnslib.core.sources import document, errors_naming, require_recorded
 from cnslib.models import weights
 
 CHUNK = 10  # prompts per pipeline call
@@ -74,7 +74,7 @@ def require_whole(directory: Path) -> None:
     for part in [part for part in NETWORKS if part in parts]:
         if not (files := list((directory / part).glob("*.safetensors"))):
             raise FileNotFoundError(f"pipeline: {directory / part} has no .safetensors file; pickled weights are not accepted")
-        with named("pipeline"):
+        with errors_naming("pipeline"):
             for path in files:
                 weights.header(path)
 

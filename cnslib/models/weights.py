@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from cnslib.core.sources import document, named, require_downloaded
+from cnslib.core.sources import document, errors_naming, require_downloaded
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".tar")
 CONTAINERS = ("model_ema", "state_dict", "model", "teacher")  # under which training scripts store weights, the evaluated ones first
@@ -110,7 +110,7 @@ def load(model: nn.Module, path: Path, *, key: str) -> None:
     They are taken as they are named where that fits, else as `renamed` names them, by the model's `older_names` if it has some;
     position_ids, which older libraries stored, are none.
     """
-    with named(key):
+    with errors_naming(key):
         wanted = shapes(model.state_dict())
         state = {name: value for name, value in read_weights(path).items() if name in wanted or not name.endswith(".position_ids")}
         if shapes(state) != wanted:

@@ -44,7 +44,7 @@ def before_the_flip(answers: pd.DataFrame) -> pd.Series:
     return pd.Series(before / margin[late, 0], index=wide.index[late], name="left")
 
 
-def told_apart(known: Pictures, asked: Pictures, *, classes: Sequence[str], confidence: float) -> pd.DataFrame:
+def neighbour_accuracy(known: Pictures, asked: Pictures, *, classes: Sequence[str], confidence: float) -> pd.DataFrame:
     """The five most similar known pictures vote on each one asked about: share of right votes per class with its Wilson interval.
 
     `taken for` is the most frequent wrong label, and `how often` its share. Bytes have whole distances: the votes are the same on every

@@ -56,7 +56,7 @@ def flips(errors: xr.DataArray) -> pd.DataFrame:
     return keys.assign(flipped=changed[0].to_numpy() == 1, probability=changed[1:].mean("resample").to_numpy())
 
 
-def told_apart(errors: xr.DataArray) -> pd.DataFrame:
+def distinguished_pairs(errors: xr.DataArray) -> pd.DataFrame:
     """How many pairs of models each rule tells apart at every scale: the paired test, with Holm's correction, and one sigma (Fig. 7)."""
     table, errors = pairs(errors), errors.sel(shift=ALL)
     alpha, n = 1 - errors["confidence"].item(), errors["n"].item()

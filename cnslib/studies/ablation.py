@@ -19,7 +19,7 @@ from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import SAME, Bootstrap, Generation
 from cnslib.core.settings.sections import Scheduling
 from cnslib.method import evaluation
-from cnslib.method.generation import Sampler, Way
+from cnslib.method.generation import Sampler, SamplingMode
 from cnslib.method.health import Judge
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
@@ -55,15 +55,15 @@ class Bench:
     @cached_property
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge and classifiers."""
-        drawn = [[name, one.identity, one.settings.told()] for name, one in self.steppers.items()]
+        drawn = [[name, one.identity, one.settings.recorded()] for name, one in self.steppers.items()]
         asked = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, asked)
 
 
 def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Sampler]:
     """The samplers of params.yaml, each a scheduler, its steps and their spacing; all else as the benchmark is drawn."""
-    ways = {name: Way(scheduler=one.scheduler, spacing=one.spacing, steps=one.steps) for name, one in samplers.items()}
-    return {name: Sampler(pipe, settings=way.settings(settings), way=way) for name, way in ways.items()}
+    ways = {name: SamplingMode(scheduler=one.scheduler, spacing=one.spacing, steps=one.steps) for name, one in samplers.items()}
+    return {name: Sampler(pipe, settings=way.settings(settings), mode=way) for name, way in ways.items()}
 
 
 def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -42,7 +42,7 @@ def write(found: Report, on: Benchmark, folder: Path, *, when: datetime.datetime
     bench, results = identifier(on.title), []
     own = found.tables["accuracy"][found.tables["accuracy"]["model"] == found.name]
     for row in own[own["shift"] == ALL].itertuples(index=False):
-        notes = f"n = {row.n}, {row.low:.4f} to {row.high:.4f}, {found.settings.named}"
+        notes = f"n = {row.n}, {row.low:.4f} to {row.high:.4f}, {found.settings.interval_note}"
         task = f"accuracy_scale_{row.scale:g}"
         results.append(EvalResultEntry(f"local/{bench}", task, row.estimate, date=when.date().isoformat(), notes=notes))
     every_eval_ever(found, own, rows, on.title, folder, when)
@@ -107,7 +107,7 @@ def result(name: str, row: Any, metric: dict, title: str, found: Report) -> dict
     """One measured number with its interval, if it has one."""
     uncertainty: dict[str, Any] = {"num_samples": int(row.n), "num_bootstrap_samples": found.settings.resamples}
     if abs(row.low) + abs(row.high) < float("inf"):
-        ends = {"lower": row.low, "upper": row.high, "confidence_level": found.settings.confidence, "method": found.settings.named}
+        ends = {"lower": row.low, "upper": row.high, "confidence_level": found.settings.confidence, "method": found.settings.interval_note}
         uncertainty["confidence_interval"] = ends
     return {
         "evaluation_result_id": identifier(name),

@@ -33,7 +33,7 @@ def hits(predictions: pd.DataFrame, shifts: list[str], models: list[str]) -> pd.
     return rows.assign(right=rows["top1"] == rows["class"]).pivot(index=tables.KEY, columns="model", values="right")
 
 
-def known(unshifted: pd.DataFrame, right: pd.DataFrame, expert: str) -> Bool[np.ndarray, "rows"]:
+def recognised_by_expert(unshifted: pd.DataFrame, right: pd.DataFrame, expert: str) -> Bool[np.ndarray, "rows"]:
     """Whether the expert is right about each unshifted image. ValueError where it never is: no seed would pass stage (ii)."""
     found = right.loc[pd.MultiIndex.from_frame(unshifted[tables.KEY]), expert].to_numpy(bool)
     demand(bool(found.any()), f"labels.expert, which knows none of {len(found)} unshifted images", expert, "a classifier that knows some")
@@ -46,10 +46,10 @@ def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: st
     A seed stays if the expert knows its unshifted image and the text alignment reaches the cut. A shifted image is easy, and in class, if
     the same holds for it and one of the peers knows it too.
     """
-    known = right.loc[pd.MultiIndex.from_frame(aligned[tables.KEY])].set_axis(aligned.index)
-    good = known[expert] & (aligned["clip_class"] >= cut)
+    recognised = right.loc[pd.MultiIndex.from_frame(aligned[tables.KEY])].set_axis(aligned.index)
+    good = recognised[expert] & (aligned["clip_class"] >= cut)
     starts = (good & (aligned["scale"] == 0)).groupby([aligned[key] for key in tables.TRAJECTORY]).transform("any")
-    return pd.Series(np.select([~starts, good & known[peers].any(axis=1)], [DROPPED, EASY], HARD), index=aligned.index)
+    return pd.Series(np.select([~starts, good & recognised[peers].any(axis=1)], [DROPPED, EASY], HARD), index=aligned.index)
 
 
 def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.Series:

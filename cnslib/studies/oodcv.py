@@ -241,7 +241,9 @@ def ladder_plan(classes: list[str], shift: str, *, settings: Oodcv) -> pd.DataFr
     return pd.DataFrame(rows, columns=tables.KEY)
 
 
-def seen(study: Study, plans: dict[str, pd.DataFrame], *, folder: Path, features: bool, pattern: str = "*.parquet") -> pd.DataFrame:
+def rendered_predictions(
+    study: Study, plans: dict[str, pd.DataFrame], *, folder: Path, features: bool, pattern: str = "*.parquet"
+) -> pd.DataFrame:
     """Predictions, and CLIP's `features`, on the rendered pictures of some plans; computes the tables that are missing or outdated."""
     tuning, kind = study.tuning, study.schema(features=features)
     stamps = {name: recipes.WEATHER.stamp(plan.to_dict("list"), tuning.settings.seed, study.digest) for name, plan in plans.items()}

@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from cnslib.core import paths, recipes, tables, units
-from cnslib.core.names import NAMED, UNSHIFTED, demand, identifier, is_file_name
+from cnslib.core.names import FILE_NAME_RULE, UNSHIFTED, demand, identifier, is_file_name
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Accuracy, Dataset
@@ -88,7 +88,7 @@ def cached(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_siz
     batches = [pictures[start : start + batch_size] for start in range(0, len(pictures), batch_size)]
     logits = [evaluation.batch_logits(classifier, batch, size=batch_size).double().numpy().round(DIGITS).tolist() for batch in batches]
     known = [classifier.name, classifier.labels, classifier.preprocessing, [row for part in logits for row in part]]
-    made_from = recipes.OWN_ANSWERS.stamp(known, evaluation.shard_digests(shards), batch_size)
+    made_from = recipes.USER_PREDICTIONS.stamp(known, evaluation.shard_digests(shards), batch_size)
     shelf = units.Shelf(folder, {classifier.name: (units.file_of(classifier.name), made_from)})
     for name in shelf.waiting():
         tables.write_unit(evaluation.predict(classifier, shards, batch_size=batch_size), shelf[name], tables.predictions)
@@ -148,7 +148,7 @@ class Report:
         for row in self.summary.itertuples(index=False):
             cells = [f"{row.estimate:.3f}", f"{row.low:.3f} to {row.high:.3f}", f"{row.others:.3f}", f"{row.place:g} of {row.of}"]
             lines.append(f"| {row.quantity} | {row.n} | {' | '.join(cell if 'nan' not in cell else '-' for cell in cells)} |")
-        return "\n".join([*lines, "", *self.apart(), *self.neighbours(), f"{NOTE} {self.settings.named}.", "", self.about, ""])
+        return "\n".join([*lines, "", *self.apart(), *self.neighbours(), f"{NOTE} {self.settings.interval_note}.", "", self.about, ""])
 
     def apart(self) -> list[str]:
         """The classifiers that are significantly less or more accurate at the last scale, in one sentence; nothing where it is alone."""
@@ -179,7 +179,8 @@ class Report:
     def figure(self) -> Figure:
         """Accuracy, rank and survival along the scale, and the drop per shift, with the others in grey."""
         figure, n = curves.one_among_others(self.tables, self.name), self.tables["accuracy"]["n"].max()
-        figures.caption(figure, f"{self.name} in colour, others in grey. n = {n:,} trajectories over all shifts; {self.settings.named}")
+        counted = f"n = {n:,} trajectories over all shifts; {self.settings.interval_note}"
+        figures.caption(figure, f"{self.name} in colour, others in grey. {counted}")
         return figure
 
     def save(self, folder: Path) -> Path:
@@ -208,15 +209,15 @@ def report(
 ) -> Report:
     """Evaluates a classifier on every image of a benchmark and compares it with the others on the kept trajectories.
 
-    `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.own_classifier`; `labels` names its outputs,
+    `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.user_classifier`; `labels` names its outputs,
     where it does not do so itself; `data` is "images" (generated) or "photos" (ImageNet's outputs), unless a benchmark `on` is given.
     `normalised` is one of `preprocessing.NAMES` in place of the model's own. A warning says if another one would be significantly
     better.
     """
     on = on or benchmark(data=data)
     demand(name not in on.models, "name", name, f"a name that is not one of {', '.join(on.models)}")
-    demand(is_file_name(name), "name", name, NAMED)
-    classifier = classifiers.own_classifier(model, name=name, labels=on.labels, outputs=labels, transform=transform, device=device)
+    demand(is_file_name(name), "name", name, FILE_NAME_RULE)
+    classifier = classifiers.user_classifier(model, name=name, labels=on.labels, outputs=labels, transform=transform, device=device)
     evaluation.require_labels(sorted(on.kept["class"].unique()), classifier.labels)
     others = preprocessing.usual(classifier)
     if normalised:

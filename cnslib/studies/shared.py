@@ -33,7 +33,7 @@ def judges(sources: Mapping[str, str], labels: list[str], device: str) -> list[c
 @functools.lru_cache(maxsize=1)
 def loaded(sources: tuple[tuple[str, ...], ...], labels: tuple[str, ...], device: str) -> list[classifiers.Classifier]:
     """Classifiers by name, source and the digest of their weights."""
-    return [classifiers.own_classifier(source, name=name, labels=list(labels), device=device) for name, source, _ in sources]
+    return [classifiers.user_classifier(source, name=name, labels=list(labels), device=device) for name, source, _ in sources]
 
 
 def digests(sources: Mapping[str, str]) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 
 from cnslib.core import paths, tables
-from cnslib.core.names import NAMED, demand, identifier, is_file_name
+from cnslib.core.names import FILE_NAME_RULE, demand, identifier, is_file_name
 from cnslib.core.settings import read
 from cnslib.data import answers, archives, imagenet, official
 from cnslib.method import evaluation
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
     where = {"params": options.params, "overlay": options.overlay}
     warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)  # type: ignore[assignment]
     try:  # what can be known before the first picture
-        demand(is_file_name(options.name), "--name", options.name, NAMED)
+        demand(is_file_name(options.name), "--name", options.name, FILE_NAME_RULE)
         classifiers.require_device(options.device)
         folder = Path(options.folder or paths.resolve(f"build/report/{identifier(options.name)}"))
         folder.mkdir(parents=True, exist_ok=True)

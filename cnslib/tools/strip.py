@@ -8,7 +8,7 @@ import torch
 from matplotlib import pyplot as plt
 
 from cnslib.core import units
-from cnslib.core.names import NAMED, PROMPT, demand, identifier, is_file_name, text
+from cnslib.core.names import FILE_NAME_RULE, PROMPT, demand, identifier, is_file_name, text
 from cnslib.core.settings import read
 from cnslib.method import pipelines
 from cnslib.models import classifiers
@@ -29,7 +29,7 @@ def write_strip(path: Path, pictures: pipelines.Pictures, *, scales: list[float]
 def make(options: argparse.Namespace) -> list[Path]:
     """Trains the slider unless it is there already, draws its strip, and returns both files. Errors are those of `pipelines`."""
     for name in ("shift", "class"):
-        demand(is_file_name(vars(options)[name]), f"--{name}", vars(options)[name], NAMED)
+        demand(is_file_name(vars(options)[name]), f"--{name}", vars(options)[name], FILE_NAME_RULE)
     classifiers.require_device(options.device)
     sections, name = read.load(options.params, options.overlay or ""), vars(options)["class"]
     base, settings = sections["base"], sections["sliders"]

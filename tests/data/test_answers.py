@@ -41,7 +41,7 @@ def test_answers_are_those_counted_by_hand_for_each_exact_model_and_what_is_abse
     plain = found["dinov2_vit"]
     right = (plain["top1"] == plain["class"]).groupby(plain["shift"]).apply(list).to_dict()
     assert right == {"heavy snow": [True, True, False], "heavy fog": [True, False, True]}
-    other = artifacts.told(tmp_path / "out", ["dinov2_vit_reg"])
+    other = artifacts.complete_predictions(tmp_path / "out", ["dinov2_vit_reg"])
     assert other.loc[other["top1"] == "label 5", ["shift", "seed", "scale"]].to_numpy().tolist() == [["heavy snow", 34, 0.0]]
     assert sorted(other["scale"]) == [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]  # one file had a tenth of it
     assert set(other["model"]) == {"dinov2_vit_reg"} and other["probability"].isna().all()

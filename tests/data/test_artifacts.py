@@ -70,7 +70,7 @@ def write_filter(run: read.Run) -> None:
         tables.write_unit(table, units.Unit(path, recipes.ALIGNMENT.stamp(shift)), alignment)
         seen = keys([shift], SCALES).assign(oracle=0.5)
         path = run.layout.artifacts("filtering") / "sights" / path.name
-        tables.write_unit(seen, units.Unit(path, recipes.SIGHTS.stamp(shift)), sight)
+        tables.write_unit(seen, units.Unit(path, recipes.ORACLE_PREDICTIONS.stamp(shift)), sight)
     rows = keys(SHIFTS, SCALES).assign(oracle_ooc=False, **dict.fromkeys(COSINES, 0.5))
     rows["keep"] = (rows["shift"] != "heavy fog") | (rows["class"] != "dress")
     tables.write_unit(rows, artifacts.scored(run), tables.scores)

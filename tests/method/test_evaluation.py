@@ -213,6 +213,6 @@ def test_a_card_gets_pinned_batches_and_its_answers_are_those_of_the_plain_proce
     one = classifiers.load("vit", str(models / "vit"), LABELS, "cuda")
     pictures = np.random.default_rng(1).integers(0, 256, (SIZE, 40, 40, 3), dtype=np.uint8)
     batch = next(evaluation.array_batches(pd.DataFrame({"row": range(SIZE)}), pictures, size=SIZE))
-    _, inputs = next(evaluation.prepared([batch], {evaluation.way(one): one.transform}, size=SIZE, device="cuda"))
+    _, inputs = next(evaluation.prepared([batch], {evaluation.transform_digest(one): one.transform}, size=SIZE, device="cuda"))
     assert all(pixels.is_pinned() for pixels in inputs.values())
     assert torch.equal(evaluation.outputs([one], inputs)[0], one.logits(pictures))

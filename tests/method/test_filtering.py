@@ -210,7 +210,7 @@ def test_cosines_are_those_of_single_images_and_prompts_at_all_scales(align, jud
 
 def test_the_prediction_of_an_image_is_the_oracles_answer_to_it(predict, judges):
     oracle, found = judges.oracle, predict()
-    assert not difference(recipes.SIGHTS, found)
+    assert not difference(recipes.ORACLE_PREDICTIONS, found)
     table = found.set_index(tables.KEY)
     for key, shown in {("heavy snow", "bag", 2, 1.0): "heavy snow", ("cartoon style", "bag", 2, 0.0): UNSHIFTED}.items():
         own = picture(shown, *key[1:])[None]

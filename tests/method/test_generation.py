@@ -16,13 +16,13 @@ from cnslib.core import recipes, tables
 from cnslib.core.settings import method
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation
-from cnslib.method.generation import PASS, WAYS
+from cnslib.method.generation import PASS, SAMPLING_MODES
 from cnslib.models import adapters
 from cnslib.models.adapters import slider_path
 
 SETTINGS = Generation(8, 3.0, [0.0, 1.0], [3.0], 0.75, "", 0, 0)
 SCALES = [0.0, 1.0, 2.5]
-FUSED, FAST = WAYS["fused"], WAYS["fast"]
+FUSED, FAST = SAMPLING_MODES["fused"], SAMPLING_MODES["fast"]
 SHIFT, RANK, ALPHA = SHIFTS[0], 4, 2.0
 
 
@@ -34,7 +34,7 @@ def sliders(pipe, tmp_path_factory):
 @pytest.fixture(scope="module")
 def draw(pipe, origin, sliders):
     def call(folder, shifts=SHIFTS, classes=CLASSES, *, scales=SCALES, seeds=2, settings=SETTINGS, way="exact"):
-        sampler = generation.Sampler(pipe, settings=WAYS[way].settings(settings), way=WAYS[way])
+        sampler = generation.Sampler(pipe, settings=SAMPLING_MODES[way].settings(settings), mode=SAMPLING_MODES[way])
         grid = {"scales": scales, "seeds": seeds, "origin": origin}
         return generation.generate(sampler, shifts, classes, **grid, sliders=sliders, folder=folder)
 
@@ -158,9 +158,9 @@ def images(drawn, way, shift, **key):
     return tables.pictures(table, shift).astype(int)
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", SAMPLING_MODES)
 def test_a_trajectory_drawn_alone_is_that_of_the_tables_within_a_grey_level(name, drawn, pipe, sliders):
-    sampler = WAYS[name].single(pipe, settings=WAYS[name].settings(SHORT))
+    sampler = SAMPLING_MODES[name].single(pipe, settings=SAMPLING_MODES[name].settings(SHORT))
     assert abs(sampler.unshifted("sneaker", 2).numpy() - images(drawn, name, "unshifted", seed=2)).max() <= 1
     with adapters.loaded(pipe, slider_path(sliders, SHIFT, "sneaker")):
         alone = sampler.shifted("sneaker", 2, SCALES[1:]).numpy()
@@ -176,13 +176,13 @@ def test_fused_images_are_those_of_the_exact_way_within_a_grey_level_and_fast_on
 
 
 def test_the_ways_are_told_in_digests_but_for_the_benchmarks_own_and_do_not_take_each_others_tables(pipe, origin):
-    samplers = {name: generation.Sampler(pipe, settings=SETTINGS, way=way) for name, way in WAYS.items()}
+    samplers = {name: generation.Sampler(pipe, settings=SETTINGS, mode=way) for name, way in SAMPLING_MODES.items()}
     recipe, unipc = {"recipe": "stepper-1"}, {"scheduler": "UniPCMultistepScheduler", "spacing": "linspace"}
     assert FAST.single(pipe, settings=SETTINGS).identity == samplers["fast"].identity == unipc | recipe
     assert samplers["fused"].identity == {"scheduler": "DDIMScheduler", "spacing": "leading"} | recipe
     assert FUSED.single(pipe, settings=SETTINGS).identity == samplers["exact"].identity == {}
     stamps = {generation.stamp(sampler, CLASSES, seeds=2, origin=origin, scales=[0.0]) for sampler in samplers.values()}
-    assert len(stamps) == 3 and tuple(WAYS) == get_args(get_type_hints(method.Base)["drawing"])
+    assert len(stamps) == 3 and tuple(SAMPLING_MODES) == get_args(get_type_hints(method.Base)["drawing"])
 
 
 @pytest.mark.slow
@@ -244,14 +244,14 @@ def test_the_base_model_is_restored_bit_for_bit_also_after_an_error(pipe, file):
 
 
 def test_merged_images_at_scale_zero_are_the_unshifted_ones_and_do_not_depend_on_the_number_of_seeds(pipe, file):
-    sampler, change = generation.Sampler(pipe, settings=SHORT, way=FUSED), generation.changes(pipe, file)
+    sampler, change = generation.Sampler(pipe, settings=SHORT, mode=FUSED), generation.changes(pipe, file)
     plain = sampler.images("sneaker", 2, {}, 0.0)
     assert torch.equal(sampler.images("sneaker", 2, change, 0.0), plain)
     wanted = sampler.images("sneaker", PASS + 1, change, 1.0)
     assert not torch.equal(wanted[:2], plain) and len(wanted) == PASS + 1
-    few = generation.Sampler(pipe, settings=SHORT, way=FUSED).images("sneaker", PASS - 2, change, 1.0)
+    few = generation.Sampler(pipe, settings=SHORT, mode=FUSED).images("sneaker", PASS - 2, change, 1.0)
     assert torch.equal(few, wanted[: PASS - 2])
-    assert FUSED.passes(PASS + 1) == [(1, 2, 3, 4, 5), (6, 7, 8, 9, 10)] and WAYS["exact"].passes(2) == [(1,), (2,)]
+    assert FUSED.passes(PASS + 1) == [(1, 2, 3, 4, 5), (6, 7, 8, 9, 10)] and SAMPLING_MODES["exact"].passes(2) == [(1,), (2,)]
 
 
 def test_the_tiny_units_are_the_golden_ones_with_every_scale_once(undisturbed, pipe, origin, tmp_path):
@@ -262,6 +262,6 @@ def test_the_tiny_units_are_the_golden_ones_with_every_scale_once(undisturbed, p
         assert table["image"].nunique() == len(table)
     assert not difference(recipes.GENERATION, tables.read(undisturbed[SHIFT], tables.images))
     sliders = random_sliders(pipe, tmp_path / "sliders", [SHIFT], CLASSES, rank=RANK, alpha=ALPHA)
-    sampler, grid = generation.Sampler(pipe, settings=SHORT, way=FUSED), {"scales": SCALES, "seeds": 2, "origin": origin}
+    sampler, grid = generation.Sampler(pipe, settings=SHORT, mode=FUSED), {"scales": SCALES, "seeds": 2, "origin": origin}
     found = generation.generate(sampler, [SHIFT], CLASSES, **grid, sliders=sliders, folder=tmp_path)
     assert not difference(recipes.FUSED, tables.read(found[SHIFT], tables.images))

@@ -121,7 +121,7 @@ SEEN = {"chelsea.png": {"tabby", "tiger cat", "egyptian cat"}, "coffee.png": {"e
 
 @pytest.mark.parametrize("size", SIDES)
 def test_efficientnet_lite_gives_the_packages_outputs_and_calls_photographs_what_one_sees(size):
-    mine, side = classifiers.own_classifier(f"lite:{size}", name="mine", labels=list(imagenet.labels())), SIDES[size]
+    mine, side = classifiers.user_classifier(f"lite:{size}", name="mine", labels=list(imagenet.labels())), SIDES[size]
     own = EfficientNet.from_pretrained(f"efficientnet-lite{size}", weights_path=str(efficientnet_lite.weights_file(size))).eval()
     pixels = torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():

@@ -48,7 +48,7 @@ def model(request, tmp_path_factory) -> tuple[Path, str, list[str]]:
 
 
 def logits(source: str, labels: list[str]) -> torch.Tensor:
-    return classifiers.own_classifier(source, name="mine", labels=labels).logits(PICTURES)
+    return classifiers.user_classifier(source, name="mine", labels=labels).logits(PICTURES)
 
 
 def faults(tensors: dict[str, torch.Tensor], name: str) -> dict[str, dict[str, torch.Tensor]]:
@@ -97,10 +97,10 @@ def test_a_transformers_model_answers_as_by_its_own_library_and_its_names_for_ou
     for name, names in {"own": sorted(LABELS), "other": "abc"}.items():
         write_transformers(tmp_path / name, names)
     own, other = (f"transformers:{tmp_path / name}" for name in ("own", "other"))
-    found, small = classifiers.own_classifier(own, name="mine", labels=LABELS), PICTURES[:, ::2, ::2]
+    found, small = classifiers.user_classifier(own, name="mine", labels=LABELS), PICTURES[:, ::2, ::2]
     pixels = ViTImageProcessor.from_pretrained(tmp_path / "own")(images=list(small), return_tensors="pt")
     expected = ViTForImageClassification.from_pretrained(tmp_path / "own")(**pixels).logits
     assert found.labels == sorted(LABELS) and torch.allclose(found.logits(small), expected, atol=1e-4)
     with pytest.raises(ValueError, match=r"no output is called 'sneaker', names that the model gives itself: .*--labels"):
         logits(other, LABELS)
-    assert classifiers.own_classifier(other, name="mine", labels=LABELS, outputs=LABELS).labels == LABELS
+    assert classifiers.user_classifier(other, name="mine", labels=LABELS, outputs=LABELS).labels == LABELS

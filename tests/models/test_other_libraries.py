@@ -40,7 +40,7 @@ def seeded():
 
 
 def own(source: str, **more) -> classifiers.Classifier:
-    return classifiers.own_classifier(source, name="mine", labels=LABELS, **more)
+    return classifiers.user_classifier(source, name="mine", labels=LABELS, **more)
 
 
 def write_transformers(model, folder) -> None:

@@ -41,7 +41,7 @@ def shown(*levels):
 def test_the_five_most_similar_pictures_vote_and_the_most_frequent_error_is_named():
     known = shown(0, 1, 2, 3, 4, 100, 101, 102, 103, 104, 200, 201, 202, 203, 204), np.repeat([0, 1, 3], 5)
     asked = shown(2, 90, 210, 102, 200, 203), np.array([0, 0, 0, 1, 3, 3])
-    table = answers.told_apart(known, asked, classes=["bag", "coat", "shirt", "dress"], confidence=0.95).set_index("class")
+    table = answers.neighbour_accuracy(known, asked, classes=["bag", "coat", "shirt", "dress"], confidence=0.95).set_index("class")
     assert table["n"].to_dict() == {"bag": 3, "coat": 1, "dress": 2}
     assert table["estimate"].to_dict() == pytest.approx({"bag": 1 / 3, "coat": 1, "dress": 1})
     assert table.loc["bag", "taken for"] == "coat" and table.loc["bag", "how often"] == pytest.approx(1 / 3)

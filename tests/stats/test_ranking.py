@@ -127,6 +127,6 @@ def test_common_severities_are_those_that_every_corruption_has():
 
 def test_pairs_told_apart_are_counted_scale_by_scale():
     words = {"alexnet": [".x."] + ["..x"] * 39, "resnet": ["..."] * 40}
-    told = ranking.told_apart(errors(predictions(words)))
+    told = ranking.distinguished_pairs(errors(predictions(words)))
     assert told["pairs"].tolist() == [1, 1, 1] and told["one sigma (paper)"].tolist() == [0, 1, 1]
     assert told["paired"].tolist() == told["paired, Holm"].tolist() == [0, 0, 1]

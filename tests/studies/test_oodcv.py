@@ -114,8 +114,8 @@ def test_a_garment_of_the_reference_has_one_weather_and_the_ladder_has_other_gar
 
 
 def test_everything_is_looked_at_and_what_a_figure_shows_is_what_was_looked_at(study, tmp_path):
-    reference = oodcv.seen(study, {"reference": PLAN}, folder=tmp_path, features=True, pattern="reference.parquet")
-    ladder = oodcv.seen(study, LADDER, folder=tmp_path / "ladder", features=False)
+    reference = oodcv.rendered_predictions(study, {"reference": PLAN}, folder=tmp_path, features=True, pattern="reference.parquet")
+    ladder = oodcv.rendered_predictions(study, LADDER, folder=tmp_path / "ladder", features=False)
     found = oodcv.generated(study, CLASSES, folder=tmp_path / "generated")
     keys = [(shift, name, 1, scale) for shift in SETTINGS.shifts for name in CLASSES for scale in SETTINGS.scales]
     tables.complete(found, keys, tables.KEY, "generated")

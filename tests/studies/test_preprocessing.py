@@ -29,7 +29,7 @@ class Redness(nn.Module):
 
 
 def tomatoes(transform) -> classifiers.Classifier:
-    return classifiers.own_classifier(Redness(), name="mine", labels=["tomato", "sky"], transform=transform)
+    return classifiers.user_classifier(Redness(), name="mine", labels=["tomato", "sky"], transform=transform)
 
 
 PICTURES = [np.full((8, 8, 3), colour, np.uint8) for colour in ((200, 30, 20), (20, 30, 200)) for _ in range(25)]
@@ -58,7 +58,7 @@ def test_six_more_pictures_of_fifty_without_a_loss_are_significant_only_for_a_si
 
 def test_a_usual_normalisation_is_that_of_timm_after_the_models_own_resizing():
     network, _ = encoders.timm_model("mine", str(RESNET), "cpu")
-    own = classifiers.own_classifier(network, name="mine", labels=json.loads(paths.resolve("data/models/labels.json").read_text()))
+    own = classifiers.user_classifier(network, name="mine", labels=json.loads(paths.resolve("data/models/labels.json").read_text()))
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (80, 70, 3), dtype=np.uint8))
     found, settings = preprocessing.usual(own), own.settings
     expected = create_transform(**settings | {"mean": IMAGENET_DEFAULT_MEAN, "std": IMAGENET_DEFAULT_STD})(image)

@@ -33,7 +33,7 @@ def benchmark(folder) -> report.Benchmark:
 
 
 def shares(on: report.Benchmark, model, **more) -> list[float]:
-    classifier = classifiers.own_classifier(model, name="mine", labels=on.labels, **more)
+    classifier = classifiers.user_classifier(model, name="mine", labels=on.labels, **more)
     rows = on.predict(classifier)
     right = (rows["top1"] == rows["class"]).groupby(rows["scale"]).mean() * 100
     return [round(right[0.0]), round(right[2.5]), int((rows["scale"] == 0).sum())]
@@ -76,8 +76,8 @@ class Probabilities(nn.Module):
 
 def test_outputs_that_are_probabilities_are_taken_so(benchmark):
     network, transform = encoders.timm_model("mine", str(RESNET), "cpu")
-    plain = classifiers.own_classifier(network, name="mine", labels=LABELS)
-    soft = classifiers.own_classifier(Probabilities(network), name="mine", labels=LABELS, transform=transform)
+    plain = classifiers.user_classifier(network, name="mine", labels=LABELS)
+    soft = classifiers.user_classifier(Probabilities(network), name="mine", labels=LABELS, transform=transform)
     assert soft.probabilities and not plain.probabilities
     tables = [benchmark.predict(one) for one in (plain, soft)]
     assert np.allclose(tables[0]["probability"], tables[1]["probability"], atol=1e-4)
@@ -92,12 +92,12 @@ def test_a_network_that_normalises_by_the_batch_is_warned_about():
             return network.train()(pixels)
 
     with pytest.warns(UserWarning, match="outputs for 4 of 4 pictures depend on the other pictures of the batch"):
-        classifiers.own_classifier(Hidden(), name="mine", labels=LABELS, transform=transform)
+        classifiers.user_classifier(Hidden(), name="mine", labels=LABELS, transform=transform)
 
 
 def test_a_model_is_tested_at_the_size_of_its_release(tmp_path):
     change = lambda config: config["pretrained_cfg"].update(input_size=[3, 64, 64], test_input_size=[3, 80, 80], test_crop_pct=0.95)  # noqa: E731
-    found = classifiers.own_classifier(configured(tmp_path / "m", change), name="mine", labels=LABELS)
+    found = classifiers.user_classifier(configured(tmp_path / "m", change), name="mine", labels=LABELS)
     assert (found.settings["input_size"], found.settings["crop_pct"]) == ([3, 80, 80], 0.95)
 
 

@@ -83,7 +83,7 @@ def test_the_libraries_would_run_the_python_of_these_directories(clip, vit, mark
     [
         lambda folder: encoders.Clip(str(folder)),
         lambda folder: classifiers.load("mine", str(folder), LABELS),
-        lambda folder: classifiers.own_classifier(str(folder), name="mine", labels=LABELS),
+        lambda folder: classifiers.user_classifier(str(folder), name="mine", labels=LABELS),
     ],
 )
 def test_an_open_clip_directory_that_asks_for_trust_is_refused_in_one_line(clip, marker, load):
@@ -95,7 +95,7 @@ def test_an_open_clip_directory_that_asks_for_trust_is_refused_in_one_line(clip,
 
 def test_a_classifier_of_transformers_with_its_own_class_is_refused(vit, marker):
     with pytest.raises(ValueError, match=r"mine: .*config\.json has auto_map: .*own\.OwnConfig"):
-        classifiers.own_classifier(f"transformers:{vit}", name="mine", labels=LABELS)
+        classifiers.user_classifier(f"transformers:{vit}", name="mine", labels=LABELS)
     assert not marker.exists()
 
 

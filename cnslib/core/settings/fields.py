@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
-from cnslib.core.names import NAMED, SHIFTS, demand, identifier, is_file_name
+from cnslib.core.names import FILE_NAME_RULE, SHIFTS, demand, identifier, is_file_name
 
 # No text for a number, no key that nobody reads, nothing that is not a finite number.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -87,7 +87,7 @@ FromZero = Annotated[Rising, FROM_ZERO]
 BothSides = Annotated[list[Number], Field(min_length=2), RISING, WITH_ZERO]  # of a slider, which takes its shift away below 0
 ToOne = Annotated[FromZero, TO_ONE]  # from none to all
 Interval = Annotated[list[Share], Field(min_length=2, max_length=2), RISING]
-FileName = Annotated[str, rule(is_file_name, NAMED)]
+FileName = Annotated[str, rule(is_file_name, FILE_NAME_RULE)]
 Files = Annotated[list[FileName], DISTINCT, OTHER_FILES]
 ByFile = Annotated[dict[FileName, str], Field(min_length=1), OTHER_FILES]  # a directory or address for each name
 Members = Annotated[dict[FileName, dict], Field(min_length=1), OTHER_FILES, rule(sound, "finite numbers, none below 0")]
@@ -133,7 +133,7 @@ WORDS: list[tuple[Any, str]] = [  # a key means the same in all sections, but fo
     (Halving, "resolution scan_step"),
     (Literal["catalog", "scale 0"], "id_accuracy"),
     (Projects, "files study_files"),
-    (Annotated[str, rule(lambda name: not name or is_file_name(name), NAMED)], "annotator"),  # whose name opens a contact sheet
+    (Annotated[str, rule(lambda name: not name or is_file_name(name), FILE_NAME_RULE)], "annotator"),  # whose name opens a contact sheet
     (Annotated[str, rule(lambda text: "{name}" in text, "a text with {name} in the place of the class")], "unknown"),
     (Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")], "version"),
     (Annotated[str, StringConstraints(pattern="^https?://")], "url"),

@@ -28,7 +28,7 @@ class Bootstrap(f.Section):
     target: Target
 
     @property
-    def named(self) -> str:
+    def interval_note(self) -> str:
         """What an interval is and what it is about, for captions."""
         return f"{self.confidence:.0%} intervals ({ABOUT[self.target]})"
 
@@ -120,14 +120,14 @@ class Generation(f.Section):
     quality: Annotated[int, Field(ge=0, le=100)]
     side: Annotated[int, Field(ge=0)]
 
-    def told(self) -> dict[str, object]:
+    def recorded(self) -> dict[str, object]:
         """All settings, but for an interval of guidance that leaves nothing out, a quality without loss, and the size as drawn."""
         plain = {"guided": [0.0, 1.0], "quality": 0, "side": 0}
         return {key: value for key, value in dataclasses.asdict(self).items() if key not in plain or value != plain[key]}
 
     def drawn(self) -> dict[str, object]:
         """What a picture depends on: not the guidances among which one was chosen."""
-        return {key: value for key, value in self.told().items() if key != "guidances"}
+        return {key: value for key, value in self.recorded().items() if key != "guidances"}
 
 
 class Filtering(Resampled):

@@ -28,7 +28,7 @@ STRONG, WEAK = ["resnet20"], ["svm", "mixer", "vit"]  # the paper's own four, by
 BIASED = "overlap"  # the shift under which it compares them
 STRONGEST, MILDER = "truncation", ("extend", "overlap")  # section 4.1
 STANDARD, LARGE, FULL = "standard", "twice as many", "full support"
-NAMED = {"half sphere": STANDARD, "large": LARGE, "full support": FULL}  # the training sets that are compared
+TRAINING_SETS = {"half sphere": STANDARD, "large": LARGE, "full support": FULL}  # the training sets that are compared
 SPACES = ("pixel", "feature")
 schema = tables.schema(tables.KEY, {**tables.IDENTITY, **{space: pa.Column(float, pa.Check.ge(0)) for space in SPACES}})
 
@@ -106,7 +106,7 @@ def findings(errors: xr.DataArray, slopes: xr.DataArray, sets: xr.DataArray, *, 
     partners = [name.removesuffix(AUGMENTED) for name in augmented]
     starts, drops = 1 - errors.isel(scale=0), accuracy.drop(errors).isel(scale=-1)
     average = accuracy.drop(sets).isel(scale=slice(1, None)).mean("scale").sel(shift=ALL)
-    losses = {name: average.sel(model=name) for name in NAMED.values()}
+    losses = {name: average.sel(model=name) for name in TRAINING_SETS.values()}
     certain = losses[STANDARD].where(bool((losses[STANDARD] > 0).all()))  # where a loss is not certain, there is nothing to share
     of_sets = {
         "size": (losses[STANDARD] - losses[LARGE]) / certain,

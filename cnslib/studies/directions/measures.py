@@ -14,7 +14,7 @@ from cnslib.studies.directions.texts import METHODS, PROMPTS, SLIDER
 
 SHARES = (0.25, 0.5, 0.75)  # of the gain that both reach; at its end a path is flat, and where it first has a gain is chance
 YES_NO = ("class_kept", "reached")  # columns of ones and zeros
-OWN = ["method", *tables.TRAJECTORY]
+PATH_KEY = ["method", *tables.TRAJECTORY]
 EFFECTS = ["alone", "lent", "together", "added", "interaction"]
 SHOWN = ["shows", "adds", "without"]
 
@@ -24,8 +24,8 @@ def gains(scores: pd.DataFrame, *, labels: int = 1) -> pd.DataFrame:
 
     The class is kept, 1, where the oracle gives it at least chance, 1 / labels, else 0; NaN for a trajectory that did not start so.
     """
-    ordered = scores.sort_values([*OWN, "scale"], ignore_index=True)
-    first = ordered.groupby(OWN)[["alignment", "class_probability"]].transform("first")
+    ordered = scores.sort_values([*PATH_KEY, "scale"], ignore_index=True)
+    first = ordered.groupby(PATH_KEY)[["alignment", "class_probability"]].transform("first")
     kept = (ordered["class_probability"] >= 1 / labels).astype(float).where(first["class_probability"] >= 1 / labels)
     return ordered.assign(gain=ordered["alignment"] - first["alignment"], class_kept=kept)
 
@@ -34,11 +34,11 @@ def per_trajectory(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
     """One row per method and trajectory: gain, structure and class at the last scale, `rising`, the share of steps that raise the
     alignment, and `largest`, the share of the way through the image encoder's features that the largest step makes."""
     ordered = gains(scores, labels=labels)
-    groups = ordered.groupby(OWN)
+    groups = ordered.groupby(PATH_KEY)
     rise = groups["alignment"].diff()
-    rising = (rise > 0)[rise.notna()].groupby([ordered[key] for key in OWN]).mean()
+    rising = (rise > 0)[rise.notna()].groupby([ordered[key] for key in PATH_KEY]).mean()
     # not `last`, which would skip a class that has no value
-    table = groups.tail(1).set_index(OWN)[["gain", "structure", "class_kept"]]
+    table = groups.tail(1).set_index(PATH_KEY)[["gain", "structure", "class_kept"]]
     return table.assign(largest=groups["step"].max() / groups["step"].sum(), rising=rising).reset_index()
 
 
@@ -50,8 +50,10 @@ def matched(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
     ordered = gains(scores, labels=labels)
     prompts = ordered[(ordered["method"] == PROMPTS) & (ordered["scale"] > 0) & (ordered["gain"] > 0)]
     wanted = ordered.merge(prompts[[*tables.TRAJECTORY, "gain"]], on=tables.TRAJECTORY, suffixes=("", "_wanted"))
-    there = wanted[wanted["gain"] >= wanted["gain_wanted"]].drop_duplicates(OWN).set_index(OWN)[["scale", "structure", "class_kept"]]
-    return there.reindex(wanted.groupby(OWN).size().index).assign(reached=lambda t: t["scale"].notna().astype(float)).reset_index()
+    there = (
+        wanted[wanted["gain"] >= wanted["gain_wanted"]].drop_duplicates(PATH_KEY).set_index(PATH_KEY)[["scale", "structure", "class_kept"]]
+    )
+    return there.reindex(wanted.groupby(PATH_KEY).size().index).assign(reached=lambda t: t["scale"].notna().astype(float)).reset_index()
 
 
 def equal_gain(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
@@ -60,7 +62,7 @@ def equal_gain(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
     `lost` is the structure that the slider itself has lost there. The gain is a share of the largest that both reach on the trajectory,
     looked at in the same steps. A trajectory on which either gains nothing is left out.
     """
-    rows, paths = [], {key: path.set_index("scale") for key, path in gains(scores).groupby(OWN)}
+    rows, paths = [], {key: path.set_index("scale") for key, path in gains(scores).groupby(PATH_KEY)}
     for (method, *key), path in paths.items():
         if method in (SLIDER, PROMPTS):
             continue
@@ -68,9 +70,9 @@ def equal_gain(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
         reached = min(one["gain"].max() for one in both)
         for share in SHARES if reached > 0 else ():
             ours, theirs = (at_gain(one, share * reached, labels=labels) for one in both)
-            place = {**dict(zip(OWN, (method, *key), strict=True)), "share": share, "gain": share * reached}
+            place = {**dict(zip(PATH_KEY, (method, *key), strict=True)), "share": share, "gain": share * reached}
             rows.append({**place, **{name: ours[name] - theirs[name] for name in ours}, "lost": 1 - ours["structure"]})
-    return pd.DataFrame(rows, columns=[*OWN, "share", "gain", "structure", "class_kept", "lost"])
+    return pd.DataFrame(rows, columns=[*PATH_KEY, "share", "gain", "structure", "class_kept", "lost"])
 
 
 def at_gain(path: pd.DataFrame, gain: float, *, labels: int) -> dict[str, float]:
@@ -122,7 +124,7 @@ def against_slider(table: pd.DataFrame, columns: list[str], *, settings: Bootstr
     """The slider minus each text-based method, paired on the trajectory: (method, measure, n, estimate, low, high)."""
     both = table.merge(table[table["method"] == SLIDER], on=tables.TRAJECTORY, suffixes=("", "_slider"), validate="many_to_one")
     other = both[both["method"] != SLIDER]
-    return differences(other[OWN].assign(**{c: other[f"{c}_slider"] - other[c] for c in columns}), columns, settings=settings)
+    return differences(other[PATH_KEY].assign(**{c: other[f"{c}_slider"] - other[c] for c in columns}), columns, settings=settings)
 
 
 def effects(scores: pd.DataFrame) -> pd.DataFrame:

@@ -52,7 +52,7 @@ def photographs(labels: list[str], *, settings: Segmentation, device: str, folde
 
 def looks(sources: dict[str, str], labels: list[str], seed: int, device: str, name: str, found: list[Subject]) -> pd.DataFrame:
     """A classifier's shares on some subjects, without a scenario and at the end of each."""
-    classifier = classifiers.own_classifier(sources[name], name=name, labels=labels, device=device)
+    classifier = classifiers.user_classifier(sources[name], name=name, labels=labels, device=device)
     return pd.concat([evaluate(classifier, own, seed=seed) for own in found], ignore_index=True)
 
 

@@ -30,7 +30,7 @@ def own_slider(run: Run, shift: str, name: str, *, seed: int) -> tuple[UInt8[np.
     origin = text_to_image.origin(path, tokens, run.base.classes)
     inputs = {"recipe": run.base.recipe, "settings": replace(run.settings, batch_size=BATCH), "origin": origin}
     files = sliders.make_sliders(pipe, [shift], [name], **inputs, folder=paths.ROOT / "build/course")
-    sampler = generation.Sampler(pipe, settings=run.generation, way=generation.WAYS["exact"])
+    sampler = generation.Sampler(pipe, settings=run.generation, mode=generation.SAMPLING_MODES["exact"])
     with adapters.loaded(pipe, files[shift, name]):
         images = sampler.shifted(name, seed, run.base.scales).numpy()
     labels = encoders.read_labels(run.base.labels)
