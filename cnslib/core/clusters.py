@@ -1,6 +1,6 @@
-"""Units over the workers of a cluster, by Parsl (`pip install cnslib[cluster]`): the engine hands pieces out, and files are believed.
+"""Units over the workers of a cluster, by Parsl (`pip install cnslib[cluster]`): the engine hands jobs out, and files are believed.
 
-Workers stay until the process ends or they have been idle. What pieces share (a pipeline, a judge) is a file, which a worker loads once.
+Workers stay until the process ends or they have been idle. What jobs share (a pipeline, a judge) is a file, which a worker loads once.
 Opening it runs what it holds: so its sha256 is told over Parsl's encrypted connection, and nothing is opened but those very bytes.
 """
 
@@ -43,43 +43,43 @@ def use(cluster: Cluster | None = None, folder: Path | None = None) -> None:
     chosen = (cluster, folder) if cluster and folder else None
 
 
-def units_of(piece: tuple) -> list[units.Unit]:
-    """The units that a piece makes."""
-    values = [value for part in piece for value in (part if isinstance(part, list | tuple) else [part])]
+def units_of(job: tuple) -> list[units.Unit]:
+    """The units that a job makes."""
+    values = [value for part in job for value in (part if isinstance(part, list | tuple) else [part])]
     return [value for value in values if isinstance(value, units.Unit)]
 
 
-def name_of(piece: tuple, number: int) -> str:
-    """What a piece is called: its units by folder and name, else the words and numbers in it."""
-    made = [f"{unit.path.parent.name}/{unit.path.stem}" for unit in units_of(piece)]
-    return ", ".join(made) or " ".join([str(number), *(str(part) for part in piece if isinstance(part, str | int))])
+def name_of(job: tuple, number: int) -> str:
+    """What a job is called: its units by folder and name, else the words and numbers in it."""
+    made = [f"{unit.path.parent.name}/{unit.path.stem}" for unit in units_of(job)]
+    return ", ".join(made) or " ".join([str(number), *(str(part) for part in job if isinstance(part, str | int))])
 
 
-def spread(function: Callable, pieces: list[tuple], cluster: Cluster, folder: Path, *, threaded: bool) -> Iterator[tuple[int, Any]]:
-    """Number, and value or error, of every piece, as they end; one that fails is tried again, whatever the cause, then told."""
+def spread(function: Callable, jobs: list[tuple], cluster: Cluster, folder: Path, *, threaded: bool) -> Iterator[tuple[int, Any]]:
+    """Number, and value or error, of every job, as they end; one that fails is tried again, whatever the cause, then reported."""
     folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob("shared-*"):  # of a driver that was killed
         shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="shared-", dir=folder) as place:
-        packed, shared = pack(function, pieces)
+        packed, shared = pack(function, jobs)
         file = Path(place) / "objects"
         file.write_bytes(shared)
-        told = str(file), hashlib.sha256(shared).hexdigest()
+        shared_file = str(file), hashlib.sha256(shared).hexdigest()
         running: dict[Future, tuple] = {}
-        for number, (piece, data) in enumerate(zip(pieces, packed, strict=True)):
-            name = name_of(piece, number)
+        for number, (job, data) in enumerate(zip(jobs, packed, strict=True)):
+            name = name_of(job, number)
             log = folder / "logs" / f"{identifier(name).replace('/', '-')[:100]}.log"
-            running[pool(cluster, folder).submit(run, data, *told, name, str(log), threaded)] = number, piece, name, log
+            running[pool(cluster, folder).submit(run, data, *shared_file, name, str(log), threaded)] = number, job, name, log
         for future in as_completed(running):
             number, *sent = running[future]
             yield number, outcome(future, *sent)
 
 
-def outcome(future: Future, piece: tuple, name: str, log: Path) -> Any:
-    """The value of a piece whose units are there, else an error that names it: that the engine says so is not enough."""
+def outcome(future: Future, job: tuple, name: str, log: Path) -> Any:
+    """The value of a job whose units are there, else an error that names it: that the engine says so is not enough."""
     try:
         value, end = future.result(), time.monotonic() + PATIENCE
-        while missing := [unit.path for unit in units_of(piece) if not unit.done]:
+        while missing := [unit.path for unit in units_of(job) if not unit.done]:
             if time.monotonic() > end:
                 raise RuntimeError(f"the worker was done, but {missing[0]} is not there, or not as it was written")
             time.sleep(min(1.0, PATIENCE / 10))
@@ -89,27 +89,27 @@ def outcome(future: Future, piece: tuple, name: str, log: Path) -> Any:
         return RuntimeError(f"{name}: {kind}{error}; see {log}")
 
 
-def pack(function: Callable, pieces: list[tuple]) -> tuple[list[bytes], bytes]:
-    """What every piece holds of its own, by place, and the bytes of the function with what all of them share."""
-    first = dict(enumerate(pieces[0]))
-    shared = {place: value for place, value in first.items() if all(piece[place] is value for piece in pieces)}
-    own = [{place: value for place, value in enumerate(piece) if place not in shared} for piece in pieces]
-    return [cloudpickle.dumps(part) for part in own], cloudpickle.dumps((function, shared))
+def pack(function: Callable, jobs: list[tuple]) -> tuple[list[bytes], bytes]:
+    """What differs from job to job, by place, and the bytes of the function with what all of them share."""
+    first = dict(enumerate(jobs[0]))
+    shared = {place: value for place, value in first.items() if all(job[place] is value for job in jobs)}
+    varying = [{place: value for place, value in enumerate(job) if place not in shared} for job in jobs]
+    return [cloudpickle.dumps(part) for part in varying], cloudpickle.dumps((function, shared))
 
 
 def loaded(file: str, sha256: str) -> tuple[Callable, dict]:
-    """A function and what its pieces share, read where this worker has something else. ValueError unless its bytes are those told of."""
+    """A function and what its jobs share, read where this worker has something else. ValueError unless its bytes have that sha256."""
     if sha256 not in kept:
         kept.clear()  # before more is loaded: a card may hold one pipeline, and not two
         data = Path(file).read_bytes()
-        if (found := hashlib.sha256(data).hexdigest()) != sha256:
-            raise ValueError(f"{file} is not as it was written: its bytes have the sha256 {found[:12]}..., and not {sha256[:12]}...")
+        if (digest := hashlib.sha256(data).hexdigest()) != sha256:
+            raise ValueError(f"{file} is not as it was written: its bytes have the sha256 {digest[:12]}..., and not {sha256[:12]}...")
         kept[sha256] = cloudpickle.loads(data)
     return kept[sha256]
 
 
 def run(data: bytes, file: str, sha256: str, name: str, log: str, threaded: bool) -> Any:
-    """The value of a piece in this process, which Parsl calls in a worker; RuntimeError tells what it raised, the log the traceback."""
+    """The value of a job in this process, which Parsl calls in a worker; RuntimeError tells what it raised, the log the traceback."""
     from cnslib.core import workers  # needs torch, which the interchange of `main` does not
 
     follow(os.getppid())
@@ -189,7 +189,7 @@ def setup(cluster: Cluster) -> str:
 
 @functools.cache
 def follow(owner: int) -> None:
-    """Ends this process soon after its parent `owner` has gone: a killed parent cannot tell, and a piece may take minutes."""
+    """Ends this process soon after its parent `owner` has gone: a killed parent cannot tell, and a job may take minutes."""
 
     def watch() -> None:
         while os.getppid() == owner:

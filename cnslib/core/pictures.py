@@ -35,10 +35,10 @@ def read(source: Path | bytes, name: str) -> UInt8[np.ndarray, "height width 3"]
 def opened(source: Path | bytes, name: str) -> Iterator[Image.Image]:
     """A picture that is read while it is open. ValueError, naming it, for what is no such picture and for one of too many pixels."""
     try:
-        with Image.open(source if isinstance(source, Path) else io.BytesIO(source), formats=FORMATS) as found:
-            size = f"{found.width} x {found.height}"
-            if found.width * found.height <= MOST:
-                yield found
+        with Image.open(source if isinstance(source, Path) else io.BytesIO(source), formats=FORMATS) as image:
+            size = f"{image.width} x {image.height}"
+            if image.width * image.height <= MOST:
+                yield image
                 return
     except BOMBS:
         size = "far too many"

@@ -31,8 +31,8 @@ def require_downloaded(path: Path, *, sha256: str = "") -> None:
     for begin, problem in STAND_INS.items():
         if not start or start.startswith(begin):
             raise ValueError(f"{path} {problem if start else 'is empty; accepted: a file of weights'}")
-    if sha256 and not (found := units.file_digest(path)).startswith(sha256.lower()):
-        raise ValueError(f"{path} has sha256 {found}; accepted: {sha256.lower()}")
+    if sha256 and not (digest := units.file_digest(path)).startswith(sha256.lower()):
+        raise ValueError(f"{path} has sha256 {digest}; accepted: {sha256.lower()}")
 
 
 def resolve(local: str = "", hub: str = "", revision: str = "", sha256: str = "", *, key: str, file: str) -> Path:
@@ -58,8 +58,8 @@ def resolve(local: str = "", hub: str = "", revision: str = "", sha256: str = ""
 def resolve_folder(local: str = "", hub: str = "", revision: str = "", *, key: str, sha256: Mapping[str, str]) -> Path:
     """The directory that holds all the files named in `sha256` (with "" where a digest is not known); errors as in `resolve`."""
     demand(bool(sha256), f"{key}.sha256", dict(sha256), "a digest, or an empty text, for each file")
-    found = {file: resolve(local, hub, revision, digest, key=key, file=file) for file, digest in sha256.items()}
-    file, path = next(iter(found.items()))
+    resolved = {file: resolve(local, hub, revision, digest, key=key, file=file) for file, digest in sha256.items()}
+    file, path = next(iter(resolved.items()))
     return path.parents[len(Path(file).parts) - 1]
 
 
@@ -104,9 +104,9 @@ def require_recorded(folder: Path, *, key: str) -> None:
     for shelf in folder.resolve().parents[:2]:
         path = shelf / "manifest.json"
         entry = manifest(path, key=key).get(folder.resolve().relative_to(shelf).as_posix())
-        if entry and entry.get("files") != (found := units.directory_digest(folder)):
-            told = f"its files have the digest {found[:12]}..., {path} tells of {str(entry.get('files'))[:12]}"
-            raise ValueError(f"{key}: {folder} is not as it was built: {told}; `dvc checkout data.dvc --force` restores it")
+        if entry and entry.get("files") != (digest := units.directory_digest(folder)):
+            difference = f"its files have the digest {digest[:12]}..., {path} tells of {str(entry.get('files'))[:12]}"
+            raise ValueError(f"{key}: {folder} is not as it was built: {difference}; `dvc checkout data.dvc --force` restores it")
 
 
 def provide(base: Base, needed: Collection[str]) -> Base:
@@ -120,10 +120,10 @@ def provide(base: Base, needed: Collection[str]) -> Base:
         place = base.sources[key]  # type: ignore[index]
         folder = resolve_folder(getattr(base, key), place.hub, place.revision, key=f"base.{key}", sha256=place.sha256)
         fetched[key] = paths.shown(folder)
-    found = dataclasses.replace(base, **fetched)
+    provided = dataclasses.replace(base, **fetched)
     if "pipeline" in needed:
-        require_schedule(paths.resolve(found.pipeline), base.prediction)
-    return found
+        require_schedule(paths.resolve(provided.pipeline), base.prediction)
+    return provided
 
 
 def require_schedule(pipeline: Path, prediction: str) -> None:
@@ -132,7 +132,7 @@ def require_schedule(pipeline: Path, prediction: str) -> None:
     if not path.exists():
         return  # the loader of the pipeline tells what a whole directory holds
     config = json.loads(path.read_text())
-    found = config.get("prediction_type", "epsilon"), config.get("timestep_spacing", "leading")  # the library's own defaults
-    if found[0] != prediction or found[1] not in STRIDES:
+    schedule = config.get("prediction_type", "epsilon"), config.get("timestep_spacing", "leading")  # the library's own defaults
+    if schedule[0] != prediction or schedule[1] not in STRIDES:
         accepted = f"{prediction} (base.prediction), {' or '.join(STRIDES)}"
-        raise ValueError(f"base.pipeline: {path} says prediction_type {found[0]}, timestep_spacing {found[1]}; accepted: {accepted}")
+        raise ValueError(f"base.pipeline: {path} says prediction_type {schedule[0]}, timestep_spacing {schedule[1]}; accepted: {accepted}")

@@ -113,8 +113,8 @@ def pick(path: Path, wanted: pd.DataFrame, key: list[str]) -> pd.DataFrame:
     keys, parts = pd.MultiIndex.from_frame(wanted[key]), []
     with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
         for batch in file.iter_batches(BATCH):
-            found = pd.MultiIndex.from_frame(batch.select(key).to_pandas())
-            parts.append(batch.filter(arrow.array(found.isin(keys))))
+            batch_keys = pd.MultiIndex.from_frame(batch.select(key).to_pandas())
+            parts.append(batch.filter(arrow.array(batch_keys.isin(keys))))
         table = arrow.Table.from_batches(parts, file.schema_arrow).to_pandas()
     return table.astype(dict.fromkeys(("shift", "class"), str))
 
@@ -129,9 +129,9 @@ def read_answers(paths: Iterable[Path]) -> pd.DataFrame:
 
 def complete(table: pd.DataFrame, expected: Iterable[tuple], key: list[str], name: str) -> pd.DataFrame:
     """Returns the table if its keys are exactly the expected ones; ValueError counts and shows missing and foreign ones."""
-    found, wanted = set(table[key].itertuples(index=False, name=None)), set(expected)
-    if found != wanted:
-        missing, foreign = sorted(wanted - found), sorted(found - wanted)
+    present, wanted = set(table[key].itertuples(index=False, name=None)), set(expected)
+    if present != wanted:
+        missing, foreign = sorted(wanted - present), sorted(present - wanted)
         raise ValueError(f"{name}: {len(missing)} rows missing {missing[:2]}, {len(foreign)} foreign {foreign[:2]}")
     return table
 
@@ -145,9 +145,9 @@ def trajectories(table: pd.DataFrame, shifts: list[str]) -> pd.DataFrame:
 
 def select(table: pd.DataFrame, wanted: pd.DataFrame, key: list[str], name: str) -> pd.DataFrame:
     """The rows whose key is wanted; ValueError counts and shows wanted keys without a row."""
-    number, found = numbered(table, key)
-    chosen = pd.MultiIndex.from_frame(found).isin(pd.MultiIndex.from_frame(wanted[key]))
-    complete(found[chosen], wanted[key].itertuples(index=False, name=None), key, name)
+    number, keys = numbered(table, key)
+    chosen = pd.MultiIndex.from_frame(keys).isin(pd.MultiIndex.from_frame(wanted[key]))
+    complete(keys[chosen], wanted[key].itertuples(index=False, name=None), key, name)
     return table[chosen[number]]
 
 
@@ -189,5 +189,5 @@ def rounded(values: dict, name: str) -> dict:
     if "estimate" not in values:
         return {str(key): rounded(value, f"{name}.{key}") for key, value in values.items()}
     ends = {key: values[key] for key in ("estimate", "low", "high")}
-    known = {key: value is not None and bool(np.isfinite(value)) for key, value in ends.items()}
-    return {"n": int(values["n"])} | {key: round(float(value), 6) if known[key] else None for key, value in ends.items()}
+    finite = {key: value is not None and bool(np.isfinite(value)) for key, value in ends.items()}
+    return {"n": int(values["n"])} | {key: round(float(value), 6) if finite[key] else None for key, value in ends.items()}

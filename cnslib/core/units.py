@@ -40,10 +40,10 @@ def file_digest(path: Path) -> str:
     if key in hashed:
         return hashed[key]
     with open(path, "rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if time.time_ns() - max(about.st_mtime_ns, about.st_ctime_ns) > YOUNG:
-        hashed[key] = found
-    return found
+        hashed[key] = digest
+    return digest
 
 
 def directory_digest(folder: Path) -> str:
@@ -139,12 +139,12 @@ def verified(path: Path, *, required: bool = True) -> str:
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; `dvc pull` restores it, the step named by its folder makes it")
-    found, noted = file_digest(path), record(path)
-    if noted[1:2] != [found] and (required or sidecar(path).exists()):
+    digest, noted = file_digest(path), record(path)
+    if noted[1:2] != [digest] and (required or sidecar(path).exists()):
         if not sidecar(path).exists():
             raise ValueError(f"{path} has no record {sidecar(path).name} of its bytes; {REMEDY}")
-        raise ValueError(f"{path} is not as it was written: its sha256 is {found[:12]}..., its record says {noted[:2]}; {REMEDY}")
-    return found
+        raise ValueError(f"{path} is not as it was written: its sha256 is {digest[:12]}..., its record says {noted[:2]}; {REMEDY}")
+    return digest
 
 
 def prune(folder: Path, keep: set[str], pattern: str) -> None:

@@ -26,8 +26,8 @@ class Section:
 
     def __post_init__(self):
         for key, holds, accepted in self.rules:
-            named = f"{type(self).__name__.lower()}.{key}"
-            demand(holds(self), named, getattr(self, key), accepted if isinstance(accepted, str) else accepted(self))
+            name = f"{type(self).__name__.lower()}.{key}"
+            demand(holds(self), name, getattr(self, key), accepted if isinstance(accepted, str) else accepted(self))
 
 
 def section(name: str, keys: str, base: type = Section, /, *, rules: Sequence[Rule] = (), **kinds: Any) -> Any:

@@ -148,8 +148,8 @@ class Evaluation(f.Section):
 def require_words(base: Base, sliders: Sliders) -> None:
     """Raises ValueError for a shift beyond the paper's fourteen without words in `sliders.texts`, and for values of no shift at all."""
     for shift in base.shifts:
-        told = shift in SHIFTS or (shift in sliders.texts and shift != UNSHIFTED)
-        demand(told, "base.shifts", shift, f"{', '.join(SHIFTS)}; or another name, with its words in sliders.texts")
+        worded = shift in SHIFTS or (shift in sliders.texts and shift != UNSHIFTED)
+        demand(worded, "base.shifts", shift, f"{', '.join(SHIFTS)}; or another name, with its words in sliders.texts")
     for key in ("texts", "etas", "longer"):
         for shift in getattr(sliders, key):
             demand(shift in (*SHIFTS, *base.shifts), f"sliders.{key}", shift, f"{', '.join(SHIFTS)}, and what base.shifts names")

@@ -90,58 +90,58 @@ def load(params: str | Path, overlay: str | Path = "") -> dict[str, Any]:
     """Every section of a parameter file, checked; each key of an overlay replaces a value, or a whole mapping. Paths start at the root."""
     table, changes = read(params), read(overlay) if overlay else {}
     for section, values in changes.items():
-        known = SECTIONS.get(section, Resampled).__dataclass_fields__ if section in table else {}
-        if foreign := [key for key in values if key not in known]:
+        fields = SECTIONS.get(section, Resampled).__dataclass_fields__ if section in table else {}
+        if foreign := [key for key in values if key not in fields]:
             raise ValueError(f"{overlay}: {section}.{foreign[0]} is not a key of {params}")
     merged = {section: values | changes.get(section, {}) for section, values in table.items()}
     try:
-        found = {section: build(section, values, merged.get("base", {}).get("bootstrap", {})) for section, values in merged.items()}
-        require_agreement(found)
+        sections = {section: build(section, values, merged.get("base", {}).get("bootstrap", {})) for section, values in merged.items()}
+        require_agreement(sections)
     except ValueError as error:  # its text begins with the key, which tells the file
         section, key = [*re.findall(r"(\w+)\.(\w+)", str(error)), ("", "")][0]
         raise ValueError(f"{overlay if key in changes.get(section, {}) else params}: {error}") from None
-    return found
+    return sections
 
 
-def require_agreement(found: dict[str, Any]) -> None:
+def require_agreement(sections: dict[str, Any]) -> None:
     """Raises ValueError where an axis, its reference, the bisection or a slider names what the section that tells of it does not know."""
-    if {"axes", "bisection", "evaluation"} <= found.keys():
-        axes, known = found["axes"], found["evaluation"].classifiers
-        named = {f"axes.members.{axis}": names for axis, names in axes.members.items()}
-        named |= {"axes.reference": [axes.reference], "bisection.classifiers": found["bisection"].classifiers}
-        for key, name in [(key, name) for key, names in named.items() for name in names]:
-            demand(name in known, key, name, f"the keys of evaluation.classifiers: {', '.join(known)}")
-    if {"base", "sliders"} <= found.keys():
-        method.require_words(found["base"], found["sliders"])
+    if {"axes", "bisection", "evaluation"} <= sections.keys():
+        axes, classifiers = sections["axes"], sections["evaluation"].classifiers
+        listed = {f"axes.members.{axis}": names for axis, names in axes.members.items()}
+        listed |= {"axes.reference": [axes.reference], "bisection.classifiers": sections["bisection"].classifiers}
+        for key, name in [(key, name) for key, names in listed.items() for name in names]:
+            demand(name in classifiers, key, name, f"the keys of evaluation.classifiers: {', '.join(classifiers)}")
+    if {"base", "sliders"} <= sections.keys():
+        method.require_words(sections["base"], sections["sliders"])
 
 
 def read(path: str | Path) -> dict[str, dict]:
     """The plain content of a parameter file: keys by section. ValueError in one line for a file that holds anything else."""
     try:
-        found = YAML(typ="safe", pure=True).load(paths.resolve(str(path)).read_text(encoding="utf-8"))
+        content = YAML(typ="safe", pure=True).load(paths.resolve(str(path)).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"parameter file {path} does not exist") from None
     except YAMLError as error:
         mark, why = getattr(error, "problem_mark", None), " ".join(str(getattr(error, "problem", None) or error).split())[:120]
         place = f", line {mark.line + 1}" if mark else ""
         raise ValueError(f"{path} is not accepted{place}: {why}; accepted: YAML without tags, each key once") from None
-    if not isinstance(found, dict) or not found:
-        raise ValueError(f"{path} holds {'nothing' if found is None else repr(found)[:80]}; accepted: sections, each with its keys")
-    for section, values in found.items():
+    if not isinstance(content, dict) or not content:
+        raise ValueError(f"{path} holds {'nothing' if content is None else repr(content)[:80]}; accepted: sections, each with its keys")
+    for section, values in content.items():
         plain = isinstance(values, dict) and all(isinstance(key, str) for key in values)
         demand(plain, f"{path}: {section}", values, "keys with their values, or {}")
-    return found
+    return content
 
 
 def build(section: str, values: dict, shared: dict) -> Any:
     """One section, its own `bootstrap` over the shared one; ValueError in one line for what is not accepted."""
     if section not in SECTIONS:
         raise ValueError(f"unknown section {section!r}; accepted: {', '.join(SECTIONS)}")
-    kind, own = SECTIONS[section], values.get("bootstrap", {})
+    kind, bootstrap = SECTIONS[section], values.get("bootstrap", {})
     if issubclass(kind, Resampled):
-        for name, mapping in (("base", shared), (section, own)):
+        for name, mapping in (("base", shared), (section, bootstrap)):
             demand(isinstance(mapping, dict), f"{name}.bootstrap", mapping, "keys with values")
-        values = values | {"bootstrap": shared | own}
+        values = values | {"bootstrap": shared | bootstrap}
     try:
         return kind(**values)
     except ValidationError as error:
@@ -150,8 +150,8 @@ def build(section: str, values: dict, shared: dict) -> Any:
 
 def one_line(section: str, kind: type, error: ValidationError) -> str:
     """The first problem of a section in one line with key, value and what is accepted; a misspelt key comes before the missing one."""
-    found = error.errors(include_url=False)
-    first = min(found, key=lambda problem: (problem["type"] != UNKNOWN, problem["loc"][-1:] == ("int",)))  # of int or float the wider
+    problems = error.errors(include_url=False)
+    first = min(problems, key=lambda problem: (problem["type"] != UNKNOWN, problem["loc"][-1:] == ("int",)))  # of int or float the wider
     key = ".".join([section, *(str(part) for part in first["loc"] if part not in ("int", "float", "[key]"))])
     if first["type"] in (UNKNOWN, "missing"):
         accepted = f"; accepted: {', '.join(kind.__dataclass_fields__)}" if len(first["loc"]) == 1 else ""  # type: ignore[attr-defined]

@@ -15,9 +15,9 @@ TRAINED = "seed batch_size learning_rate average"
 MEASURED = f"{TRAINED} quality_images"
 
 
-def among(key: str, known: str) -> Rule:
+def among(key: str, other: str) -> Rule:
     """The rule that a key's name is one of those of another key."""
-    return key, lambda s: getattr(s, key) in getattr(s, known), lambda s: ", ".join(getattr(s, known))
+    return key, lambda s: getattr(s, key) in getattr(s, other), lambda s: ", ".join(getattr(s, other))
 
 
 def in_one_family(line: Any) -> bool:
