@@ -32,30 +32,30 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
     """
     demand(len(set(labels)) == len(labels), "labels", [n for n in labels if labels.count(n) > 1][:2], "a different label per output")
     with archives.opened(source) as archive, archives.replaced_tables(folder) as staging:
-        files = {model: own for model, own in by_model(archive.names, source).items() if model not in without}
+        files = {model: by_shift for model, by_shift in by_model(archive.names, source).items() if model not in without}
         demand(len(set(map(identifier, files))) == len(files), "models", sorted(files), "names that differ in more than blanks")
         shifts = set().union(*files.values())
-        for model, own in tqdm(files.items(), desc="answers", disable=None):
-            if missing := sorted(shifts - own.keys()):
+        for model, by_shift in tqdm(files.items(), desc="answers", disable=None):
+            if missing := sorted(shifts - by_shift.keys()):
                 whole = f"answers under all of the {len(shifts)} shifts, or this classifier left out (cns official --without {model})"
                 raise ValueError(f"{source}: no answers of {model!r} under {', '.join(map(repr, missing))}; accepted: {whole}")
-            parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in own.values()]
+            parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in by_shift.values()]
             tables.store(pd.concat(parts, ignore_index=True), staging / f"{identifier(model)}.parquet", tables.imported)
     return {model: folder / f"{identifier(model)}.parquet" for model in files}
 
 
 def by_model(names: list[str], source: Path) -> dict[str, dict[str, str]]:
     """The csv files of each model by shift; ValueError where there is none, and for two of one model and shift."""
-    found: dict[str, dict[str, str]] = {}
+    models: dict[str, dict[str, str]] = {}
     for name in names:
         if name.endswith(".csv"):
             model, shift = split_name(name)
-            own = found.setdefault(unmarked(model), {})
-            if own.setdefault(shift, name) != name:
-                raise ValueError(f"{source}: {own[shift]!r} and {name!r} are of the same model and shift; accepted: one file")
-    if not found:
+            by_shift = models.setdefault(unmarked(model), {})
+            if by_shift.setdefault(shift, name) != name:
+                raise ValueError(f"{source}: {by_shift[shift]!r} and {name!r} are of the same model and shift; accepted: one file")
+    if not models:
         raise ValueError(f"{source} holds no csv file; accepted: <model>__<shift>.csv")
-    return found
+    return models
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -81,13 +81,13 @@ def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: li
     seed, scale = parts[0], parts[1] / 1000
     right, given = (pd.to_numeric(rows[column], errors="coerce").map(dict(enumerate(labels))) for column in ("gt_class", "pred_class"))
     folders = {folder: class_of(folder, where, labels, classes) for folder in rows["class_str"].dropna().unique()}
-    told, number = pd.to_numeric(rows["scale"], errors="coerce"), f"a whole number from 0 to {len(labels) - 1}"
+    written, number = pd.to_numeric(rows["scale"], errors="coerce"), f"a whole number from 0 to {len(labels) - 1}"
     table = pd.DataFrame({"shift": shift_of(name, source), "class": right, "seed": seed, "scale": scale})
     holds = {
         "no empty field": rows[["shift", "class_str", "img_name"]].notna().all(axis=1),
         f"the shift {name!r} of the file's name": rows["shift"] == name,
         "img_name as seed_0034_scale_1000.jpg": seed.notna(),
-        "seed and scale of img_name": (rows["seed"] == seed) & (np.isclose(told, scale / 10) | np.isclose(told, scale)),
+        "seed and scale of img_name": (rows["seed"] == seed) & (np.isclose(written, scale / 10) | np.isclose(written, scale)),
         f"gt_class is {number}": right.notna(),
         f"pred_class is {number}": given.notna(),
         "gt_class is the number in class_str": rows["class_str"].map(folders) == right,
@@ -110,8 +110,8 @@ def export_answers(
     Scale 0 is repeated under every shift; images end in `form`, models are named as in `apart`. ValueError where a prediction is missing.
     """
     chosen = artifacts.of_kept(predictions, kept, "predictions of kept trajectories").sort_values(tables.KEY)
-    groups, told = chosen.groupby(["model", "shift"]), apart(chosen["model"].unique())
-    files = [(f"{told[m]}__{folder_of(shift)}.csv", csv(rows, told[m], labels, form)) for (m, shift), rows in groups]
+    groups, exported = chosen.groupby(["model", "shift"]), apart(chosen["model"].unique())
+    files = [(f"{exported[m]}__{folder_of(shift)}.csv", csv(rows, exported[m], labels, form)) for (m, shift), rows in groups]
     return archives.write(target, files + ([(VERSION, json.dumps(version).encode())] if version else []))
 
 
@@ -132,10 +132,10 @@ def apart(models: Iterable[str]) -> dict[str, str]:
     "resnet" beside "resnet_large" becomes "cns.resnet.cns". ValueError where two meet all the same.
     """
     models, shifts = list(models), list(IDENTIFIERS.values())
-    told = {name: f"{MARK}.{name}.{MARK}" if sum(name in file for file in models + shifts) > 1 else name for name in models}
-    for name, file in told.items():
-        demand(sum(file in other for other in [*told.values(), *shifts]) == 1, "classifier", name, "a name that no other one contains")
-    return told
+    exported = {name: f"{MARK}.{name}.{MARK}" if sum(name in file for file in models + shifts) > 1 else name for name in models}
+    for name, file in exported.items():
+        demand(sum(file in other for other in [*exported.values(), *shifts]) == 1, "classifier", name, "a name that no other one contains")
+    return exported
 
 
 def unmarked(model: str) -> str:

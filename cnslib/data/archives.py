@@ -51,8 +51,8 @@ def opened(path: Path) -> Iterator[Archive]:
         if total > LARGEST and total > GROWTH * size:
             raise ValueError(f"{path} would grow from {size:,} to {total:,} bytes; accepted: at most {GROWTH} times its size")
         names = [entry.filename.replace("\\", "/") for entry in entries]
-        named = dict(zip(names, entries, strict=True))
-        yield Archive(path, visible(path, names), lambda name: member(packed, path, named[name]))
+        by_name = dict(zip(names, entries, strict=True))
+        yield Archive(path, visible(path, names), lambda name: member(packed, path, by_name[name]))
 
 
 def visible(path: Path, names: list[str]) -> list[str]:

@@ -40,17 +40,17 @@ def require(table: pd.DataFrame, wanted: pd.MultiIndex, name: str, *, whole: boo
     faults = {"are there twice": rows[twice]}
     if not rows.equals(wanted):
         faults |= {"do not belong to the parameters": rows.difference(wanted), "are missing": wanted.difference(rows if whole else wanted)}
-    for fault, found in faults.items():
-        if len(found):
-            raise ValueError(f"{name}: {len(found)} rows {fault}, the first {found.tolist()[0]}; {stale}")
+    for fault, faulty in faults.items():
+        if len(faulty):
+            raise ValueError(f"{name}: {len(faulty)} rows {fault}, the first {faulty.tolist()[0]}; {stale}")
 
 
 def expected(folder: Path, names: Collection[str]) -> dict[str, Path]:
     """The table of each name in a folder, with the bytes that were recorded. ValueError for a table that nobody asks for."""
     files = {name: folder / f"{identifier(name)}.parquet" for name in names}
     if strangers := sorted({path.name for path in folder.glob("*.parquet")} - {path.name for path in files.values()}):
-        shown, asked = paths.shown(folder), ", ".join(sorted(path.name for path in files.values()))
-        raise ValueError(f"{shown} holds {strangers[0]}, which the parameters do not ask for; accepted: {asked}; run its step again")
+        shown, accepted = paths.shown(folder), ", ".join(sorted(path.name for path in files.values()))
+        raise ValueError(f"{shown} holds {strangers[0]}, which the parameters do not ask for; accepted: {accepted}; run its step again")
     for path in files.values():
         units.verified(path)
     return files
@@ -80,27 +80,27 @@ def with_pictures(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with the bytes of their images, PNG or JPEG, from the generation step's folder. ValueError for one that is not there."""
     keys = drawn_as(rows)
     wanted, parts = keys.to_frame(index=False), [pd.DataFrame(columns=[*tables.KEY, "image"])]
-    for shift, own in wanted.groupby("shift"):
+    for shift, of_shift in wanted.groupby("shift"):
         units.verified(path := folder / f"{identifier(shift)}.parquet")
-        parts.append(tables.pick(path, own, tables.KEY))
-    found = pd.concat(parts).set_index(tables.KEY)["image"].reindex(keys)
-    require(wanted[found.notna().to_numpy()].drop_duplicates(), keys.unique().sort_values(), paths.shown(folder))
-    return rows.assign(image=found.to_numpy())
+        parts.append(tables.pick(path, of_shift, tables.KEY))
+    images = pd.concat(parts).set_index(tables.KEY)["image"].reindex(keys)
+    require(wanted[images.notna().to_numpy()].drop_duplicates(), keys.unique().sort_values(), paths.shown(folder))
+    return rows.assign(image=images.to_numpy())
 
 
 def answers(run: Run) -> pd.DataFrame:
     """The first answers of all classifiers to all images, as `tables.read_answers`."""
     files = expected(run.layout.artifacts("evaluation"), run.evaluation.classifiers)
-    found, whole, end = tables.read_answers(files.values()), grid(run.base), 0
+    predictions, whole, end = tables.read_answers(files.values()), grid(run.base), 0
     labels = document(paths.resolve(run.base.labels), key="base.labels")
     imported = whole.union(grid(run.base, repeated=True))  # the authors have an image of scale 0 under each shift
     for name, path in files.items():
         start, end = end, end + parquet.read_metadata(path).num_rows
         part = units.is_recorded(path)
-        require_of(found[start:end], "model", name, path)
-        require(found[start:end], imported if part else whole, paths.shown(path), whole=not part)
-        require_possible(found[start:end], labels, path, probabilities=not part)
-    return found
+        require_of(predictions[start:end], "model", name, path)
+        require(predictions[start:end], imported if part else whole, paths.shown(path), whole=not part)
+        require_possible(predictions[start:end], labels, path, probabilities=not part)
+    return predictions
 
 
 def require_possible(table: pd.DataFrame, labels: list[str], path: Path, *, probabilities: bool) -> None:
@@ -152,9 +152,9 @@ def sizes(run: Run) -> pd.Series:
 def by_shift(run: Run, name: str, kind: pa.DataFrameSchema) -> pd.DataFrame:
     """What the filter measured ("alignment") or the oracle saw ("sights") in every image, scale 0 under each shift."""
     files = expected(run.layout.artifacts("filtering") / name, run.base.shifts)
-    found = pd.concat([tables.read(path, kind) for path in files.values()], ignore_index=True)
-    require(found, grid(run.base, repeated=True), f"artifacts/filtering/{name}")
-    return found
+    table = pd.concat([tables.read(path, kind) for path in files.values()], ignore_index=True)
+    require(table, grid(run.base, repeated=True), f"artifacts/filtering/{name}")
+    return table
 
 
 def scored(run: Run) -> units.Unit:
@@ -177,25 +177,25 @@ def scores(run: Run) -> pd.DataFrame:
     """Scores and verdict of every image, scale 0 under each shift."""
     unit = scored(run)
     unit.require()
-    found = tables.read(unit.path, tables.scores)
-    require(found, grid(run.base, repeated=True), paths.shown(unit.path))
-    return found
+    table = tables.read(unit.path, tables.scores)
+    require(table, grid(run.base, repeated=True), paths.shown(unit.path))
+    return table
 
 
 def kept(run: Run) -> pd.DataFrame:
     """The trajectories (shift, class, seed) that the filter keeps; of imported answers those that were answered."""
     path = run.layout.artifacts("filtering") / "kept.parquet"
     units.verified(path)
-    found = tables.read(path, tables.kept_schema)
+    table = tables.read(path, tables.kept_schema)
     if units.is_recorded(path):
-        require(found, grid(run.base).droplevel("scale").unique(), paths.shown(path), whole=False)
+        require(table, grid(run.base).droplevel("scale").unique(), paths.shown(path), whole=False)
     else:
         every = scores(run)
         filtered(run).require()
         require(
-            found, pd.MultiIndex.from_frame(every.loc[every["keep"], tables.TRAJECTORY].drop_duplicates()).sort_values(), paths.shown(path)
+            table, pd.MultiIndex.from_frame(every.loc[every["keep"], tables.TRAJECTORY].drop_duplicates()).sort_values(), paths.shown(path)
         )
-    return found
+    return table
 
 
 def version(run: Run) -> dict[str, str]:

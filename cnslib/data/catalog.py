@@ -23,7 +23,7 @@ def images(path: Path, split: str, name: str, *, count: int, side: int) -> Pictu
 
 def by_class(path: Path, split: str, classes: list[str], *, count: int, side: int) -> dict[str, Pictures]:
     """The first `count` pictures of every class, as `images` gives them."""
-    return {name: np.stack([square(picture, side) for picture in found]) for name, _, found in whole(path, split, classes, count=count)}
+    return {name: np.stack([square(picture, side) for picture in images]) for name, _, images in whole(path, split, classes, count=count)}
 
 
 def whole(path: Path, split: str, classes: list[str], *, count: int | None = None) -> Iterator[tuple[str, list[int], list[np.ndarray]]]:
@@ -33,14 +33,14 @@ def whole(path: Path, split: str, classes: list[str], *, count: int | None = Non
         if table is None:
             folder = class_folder(path, split, name)
             files = pictures.readable([file.name for file in folder.iterdir()], folder)[:count]
-            seeds, found = list(range(len(files))), [pictures.read(folder / file, str(folder / file)) for file in files]
+            seeds, images = list(range(len(files))), [pictures.read(folder / file, str(folder / file)) for file in files]
         else:
             rows = table[table["class"] == name].iloc[:count]
             seeds = rows["seed"].tolist()
-            found = [tables.decode(data, f"{path.name} {split} {name} {seed}") for data, seed in zip(rows["image"], seeds, strict=True)]
-        if len(found) < (count or 1):
-            raise ValueError(f"catalog: {path} has {len(found)} {split} pictures of class {name!r}; accepted: {count or 1} or more")
-        yield name, seeds, found
+            images = [tables.decode(data, f"{path.name} {split} {name} {seed}") for data, seed in zip(rows["image"], seeds, strict=True)]
+        if len(images) < (count or 1):
+            raise ValueError(f"catalog: {path} has {len(images)} {split} pictures of class {name!r}; accepted: {count or 1} or more")
+        yield name, seeds, images
 
 
 def digest(path: Path, split: str, classes: list[str]) -> str:

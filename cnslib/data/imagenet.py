@@ -26,10 +26,10 @@ def labels() -> tuple[str, ...]:
 
 def index(name: str) -> int:
     """The output of a classifier for a class given by wnid or label. ValueError names an unknown one."""
-    known = wnids() if name in wnids() else labels()
-    if name not in known:
+    accepted = wnids() if name in wnids() else labels()
+    if name not in accepted:
         raise ValueError(f"ImageNet class {name!r} is not known; accepted: a wnid such as {wnids()[8]} or a label such as {labels()[8]!r}")
-    return known.index(name)
+    return accepted.index(name)
 
 
 def paper_classes() -> pd.DataFrame:

@@ -78,21 +78,21 @@ def shift_of(name: str, source: object) -> str:
 def class_of(name: str, source: object, labels: list[str], classes: list[str]) -> str:
     """The class of a folder's name, by the number in front of it. ValueError for another, and where the name behind it is another's."""
     number, _, text = name.partition("_")
-    found = labels[int(number)] if number.isdecimal() and int(number) < len(labels) else None
-    if found not in classes:
-        raise ValueError(f"{source}: unknown class {name!r} ({found}); accepted: numbers of {len(classes)} classes, {classes[:3]} ...")
+    numbered = labels[int(number)] if number.isdecimal() and int(number) < len(labels) else None
+    if numbered not in classes:
+        raise ValueError(f"{source}: unknown class {name!r} ({numbered}); accepted: numbers of {len(classes)} classes, {classes[:3]} ...")
     other = {label.casefold(): place for place, label in enumerate(labels)}.get(text.replace("_", " ").casefold(), int(number))
     if other != int(number):
-        fault = f"class {int(number)} is {found!r}, and {text!r} is class {other}"
+        fault = f"class {int(number)} is {numbered!r}, and {text!r} is class {other}"
         raise ValueError(f"{source}: the name {name!r} contradicts itself: {fault}; accepted: a class by its number, counted from 0")
-    return found
+    return numbered
 
 
 def require_whole(rows: pd.DataFrame, source: Path) -> None:
     """Raises ValueError unless every trajectory has all scales, 0 among them, as the authors keep nothing else."""
     scales = {0.0, *rows["scale"]}
-    for (shift, name, seed), found in rows.groupby(tables.TRAJECTORY)["scale"]:
-        if missing := sorted(scales - set(found)):
+    for (shift, name, seed), present in rows.groupby(tables.TRAJECTORY)["scale"]:
+        if missing := sorted(scales - set(present)):
             key = (shift, name, int(seed))
             raise ValueError(f"{source}: an image is missing, {key} at scale {missing[0]:g}; accepted: all of {sorted(scales)}")
 

@@ -42,7 +42,7 @@ class TestSet:
 
     def answers(self, logits: Float[np.ndarray, "rows 1000"]) -> list[str]:
         """The class with the largest output, among those of the set."""
-        scores = np.stack([logits[:, own].max(axis=1) for own in self.outputs.values()], axis=1)
+        scores = np.stack([logits[:, columns].max(axis=1) for columns in self.outputs.values()], axis=1)
         return [list(self.outputs)[place] for place in scores.argmax(axis=1)]
 
 
@@ -54,10 +54,10 @@ def load(kind: str, root: Path, classes: list[str] | None = None) -> TestSet:
     folders = objectnet(root) if kind == OBJECTNET else numbered(kind)
     rows: list[tuple[str, int, Path]] = []
     for folder in sorted(path for path in top.iterdir() if path.is_dir()):
-        known = folder.name in folders or kind == OBJECTNET  # 200 of its folders show what ImageNet lacks
-        demand(known, f"{kind}: class folder in {top}", folder.name, f"folders such as {next(iter(folders))}")
-        name, own = folders.get(folder.name, ("", []))
-        if own and (classes is None or {imagenet.labels()[place] for place in own} & {*classes}):
+        expected = folder.name in folders or kind == OBJECTNET  # 200 of its folders show what ImageNet lacks
+        demand(expected, f"{kind}: class folder in {top}", folder.name, f"folders such as {next(iter(folders))}")
+        name, outputs = folders.get(folder.name, ("", []))
+        if outputs and (classes is None or {imagenet.labels()[place] for place in outputs} & {*classes}):
             files = readable([file.name for file in folder.iterdir()], folder)
             rows += [(name, number, folder / file) for number, file in enumerate(files)]
     demand(len(rows) > 0, f"{kind}: pictures in {top}", 0, f"some of {', '.join((classes or ['its classes'])[:3])}")
@@ -77,14 +77,14 @@ def objectnet(root: Path) -> dict[str, tuple[str, list[int]]]:
     for name in MAPPINGS:
         if not (root / "mappings" / name).is_file():
             raise FileNotFoundError(f"{OBJECTNET}: {root / 'mappings' / name} does not exist; accepted: the archive's own folders")
-    named, shared = (document(root / "mappings" / name, key=OBJECTNET) for name in MAPPINGS)
+    folders, shared = (document(root / "mappings" / name, key=OBJECTNET) for name in MAPPINGS)
     texts = [text.casefold() for text in ImageNetInfo().label_descriptions()]
     places = {text.split(",")[0]: place for place, text in reversed(list(enumerate(texts)))} | {t: place for place, t in enumerate(texts)}
-    found = {}
-    for folder, label in named.items():
+    classes = {}
+    for folder, label in folders.items():
         parts = [part.strip().casefold() for part in shared.get(label, "").split(";") if part.strip()]
         for part in parts:
             demand(part in places, f"{OBJECTNET}: {MAPPINGS[1]}, class of {label!r}", part, "names of ImageNet's classes")
         if parts:
-            found[folder] = (label, [places[part] for part in parts])
-    return found
+            classes[folder] = (label, [places[part] for part in parts])
+    return classes
