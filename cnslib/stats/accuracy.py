@@ -40,21 +40,21 @@ def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = Non
     labels = {key: ("trajectory", keys[key].to_numpy()) for key in keys} | {"model": models["model"].to_numpy(), "scale": scales["scale"]}
     count = xr.DataArray(np.zeros([len(keys), len(models), len(scales)], int), labels, ["trajectory", "model", "scale"])
     np.add.at(count.data, places, 1)
-    found = count.astype(bool)
-    found.data[places] = rows["wrong"]
+    misclassified = count.astype(bool)
+    misclassified.data[places] = rows["wrong"]
     if kept is not None:
         wanted = pd.MultiIndex.from_frame(kept.loc[kept["shift"].isin(shifts), tables.TRAJECTORY]).sort_values()
         place = pd.MultiIndex.from_frame(keys).get_indexer(wanted)
         if (place < 0).any():
             raise ValueError(f"predictions of kept trajectories: {(place < 0).sum()} rows missing {wanted[place < 0].tolist()[:2]}")
-        count, found = count[place], found[place]
-    if not len(found):
+        count, misclassified = count[place], misclassified[place]
+    if not len(misclassified):
         raise ValueError("predictions: no trajectory is left; the filter kept none of them")
     for fault, wrong in {"appear twice": count > 1, "are missing": count == 0}.items():
         if wrong.any():
             first = ", ".join(f"{name} {label.item()}" for name, label in wrong.isel(wrong.argmax(...)).coords.items())
             raise ValueError(f"predictions: {int(wrong.sum())} rows {fault}, the first of {first}; accepted: one for each of {len(count)}")
-    return found if below else found.sel(scale=found["scale"] >= 0)
+    return misclassified if below else misclassified.sel(scale=misclassified["scale"] >= 0)
 
 
 def trajectories(wrong: xr.DataArray) -> pd.DataFrame:
@@ -153,8 +153,8 @@ def over_shifts(rates: xr.DataArray) -> xr.DataArray:
 def hardest(drops: xr.DataArray) -> pd.DataFrame:
     """Drops [resample, shift] under each shift, largest first, and the `probability` (a share of resamples) that no other costs more."""
     single = drops.drop_sel(shift=ALL)
-    known = single[1:].dropna("resample")
-    first = known >= known.max("shift") - TINY
+    complete = single[1:].dropna("resample")
+    first = complete >= complete.max("shift") - TINY
     probability = (first / first.sum("shift")).mean("resample")
     table = interval(single).assign(probability=probability.to_numpy())
     return table.sort_values("estimate", ascending=False, ignore_index=True)

@@ -44,16 +44,16 @@ def before_the_flip(answers: pd.DataFrame) -> pd.Series:
     return pd.Series(before / margin[late, 0], index=wide.index[late], name="left")
 
 
-def neighbour_accuracy(known: Pictures, asked: Pictures, *, classes: Sequence[str], confidence: float) -> pd.DataFrame:
+def neighbour_accuracy(references: Pictures, queries: Pictures, *, classes: Sequence[str], confidence: float) -> pd.DataFrame:
     """The five most similar known pictures vote on each one asked about: share of right votes per class with its Wilson interval.
 
     `taken for` is the most frequent wrong label, and `how often` its share. Bytes have whole distances: the votes are the same on every
     machine.
     """
-    pixels = [pictures.reshape(len(pictures), -1).astype(float) for pictures, _ in (known, asked)]
-    vote = KNeighborsClassifier(5, algorithm="brute").fit(pixels[0], known[1])
-    numbers = np.unique(asked[1])
-    votes = pd.crosstab(asked[1], vote.predict(pixels[1])).reindex(index=numbers, columns=numbers, fill_value=0)
+    pixels = [pictures.reshape(len(pictures), -1).astype(float) for pictures, _ in (references, queries)]
+    vote = KNeighborsClassifier(5, algorithm="brute").fit(pixels[0], references[1])
+    numbers = np.unique(queries[1])
+    votes = pd.crosstab(queries[1], vote.predict(pixels[1])).reindex(index=numbers, columns=numbers, fill_value=0)
     votes = votes.set_axis(np.array(classes)[numbers]).set_axis(np.array(classes)[numbers], axis=1)
     n, right, wrong = votes.sum(axis=1), np.diag(votes), votes.mask(np.eye(len(votes), dtype=bool), -1)
     low, high = proportion_confint(right, n, alpha=1 - confidence, method="wilson")

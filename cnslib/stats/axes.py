@@ -22,10 +22,10 @@ ALONE = {"dino": "dinov1_ft_vit_base_patch16"}  # has a role in the claims, but 
 def along(table: pd.DataFrame, members: dict[str, list[str]]) -> pd.DataFrame:
     """The rows of a results table axis by axis, each in its order. ValueError names a classifier that the table does not have."""
     known = table["model"].unique().tolist()
-    named = pd.DataFrame([(axis, name) for axis, names in members.items() for name in names], columns=["axis", "model"])
-    for axis, name in named.itertuples(index=False):
+    rows = pd.DataFrame([(axis, name) for axis, names in members.items() for name in names], columns=["axis", "model"])
+    for axis, name in rows.itertuples(index=False):
         demand(name in known, f"axes.members.{axis}", name, ", ".join(known))
-    return named.merge(table, on="model")[[*table, "axis"]]
+    return rows.merge(table, on="model")[[*table, "axis"]]
 
 
 def reference_drop(errors: xr.DataArray, reference: str) -> pd.DataFrame:

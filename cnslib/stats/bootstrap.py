@@ -165,11 +165,11 @@ def too_few(sums: Float[np.ndarray, "units *columns"], confidence: float) -> Boo
 def rate(values: pd.Series | np.ndarray, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """The share of ones among ones and zeros as a record; where all are alike, with Wilson's interval for as many units."""
     values = pd.Series(np.asarray(values, float))
-    found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
-    if known.any() and found["estimate"] in (0.0, 1.0):
+    record, known = mean(values, rows, settings=settings), values.notna().to_numpy()
+    if known.any() and record["estimate"] in (0.0, 1.0):
         count = int(units_of(rows[known], settings.target)[0].max()) + 1
-        return counted(round(found["estimate"] * count), count, confidence=settings.confidence) | {"n": found["n"]}
-    return as_record(found["n"], found["estimate"], *np.clip([found["low"], found["high"]], *SHARE))
+        return counted(round(record["estimate"] * count), count, confidence=settings.confidence) | {"n": record["n"]}
+    return as_record(record["n"], record["estimate"], *np.clip([record["low"], record["high"]], *SHARE))
 
 
 def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict:

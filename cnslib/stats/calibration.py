@@ -31,15 +31,15 @@ def readings(table: pd.DataFrame, rulers: list[str]) -> xr.DataArray:
     return xr.DataArray(values, labels | {"ruler": rulers, "scale": scales}, ["trajectory", "ruler", "scale"])
 
 
-def correlations(found: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
+def correlations(readings: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
     """Pearson's and Spearman's correlation of scale and reading over all images of a shift; n counts trajectories."""
     rows = []
-    for shift, own in found.groupby("shift"):
-        keys = pd.DataFrame({key: own[key].to_numpy() for key in tables.TRAJECTORY})
+    for shift, group in readings.groupby("shift"):
+        keys = pd.DataFrame({key: group[key].to_numpy() for key in tables.TRAJECTORY})
         weights, units = bootstrap.resampling_weights(keys, settings=settings)
-        weights, scale = weights[:, units].repeat(own.sizes["scale"], axis=1), np.tile(own["scale"], len(keys))
-        for ruler in own["ruler"].to_numpy():
-            pair = scale, own.sel(ruler=ruler).to_numpy().ravel()
+        weights, scale = weights[:, units].repeat(group.sizes["scale"], axis=1), np.tile(group["scale"], len(keys))
+        for ruler in group["ruler"].to_numpy():
+            pair = scale, group.sel(ruler=ruler).to_numpy().ravel()
             for name, (x, y) in {"pearson": pair, "spearman": [weighted_ranks(side, weights) for side in pair]}.items():
                 record = bootstrap.joined(weighted_correlation(x, y, weights), len(keys), settings.confidence)
                 rows.append({"shift": shift, "ruler": ruler, "measure": name, **record})
@@ -64,9 +64,9 @@ def weighted_correlation(x: np.ndarray, y: np.ndarray, weights: Float[np.ndarray
         return np.where(spread > TINY**2, (weights * x * y).sum(1) / np.sqrt(spread), np.nan)
 
 
-def rising(found: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
+def rising(readings: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
     """Share of steps between neighbouring scales at which the reading rises, per shift and ruler."""
-    return interval(by_shift((found.diff("scale") > 0).mean("scale"), settings))
+    return interval(by_shift((readings.diff("scale") > 0).mean("scale"), settings))
 
 
 def monotone_maps(means: xr.DataArray) -> xr.DataArray:
@@ -124,9 +124,9 @@ def hardness(drops: xr.DataArray, severity: xr.DataArray) -> xr.DataArray:
     fitted = severity.to_numpy()
     grid = np.broadcast_to(np.linspace(fitted[0].min(), fitted[0].max(), POINTS), (*fitted.shape[:2], POINTS))
     drop = read(drops.to_numpy(), position(fitted, grid))
-    seen, known = (~np.isnan(drop)).astype(float), np.nan_to_num(drop)
+    valid, filled = (~np.isnan(drop)).astype(float), np.nan_to_num(drop)
     with np.errstate(invalid="ignore", divide="ignore"):
-        gaps = (known @ seen.swapaxes(1, 2) - seen @ known.swapaxes(1, 2)) / (seen @ seen.swapaxes(1, 2))
+        gaps = (filled @ valid.swapaxes(1, 2) - valid @ filled.swapaxes(1, 2)) / (valid @ valid.swapaxes(1, 2))
         others = ~np.isnan(gaps) & ~np.eye(fitted.shape[1], dtype=bool)
         return severity.isel(scale=0, drop=True).copy(data=np.where(others, gaps, 0).sum(2) / others.sum(2))
 
@@ -136,7 +136,7 @@ def on_axes(errors: xr.DataArray, maps: xr.DataArray, rises: xr.DataArray) -> di
 
     Both sides are formed on the shifts whose reading rises (`moving`), hardness on those that share severities.
     """
-    along, found = over_axis(errors, maps), {}
+    along, pairs = over_axis(errors, maps), {}
     drops = accuracy.drop(errors).mean("model")
     for ruler in maps["ruler"].to_numpy():
         shifts = rises["shift"][rises.sel(ruler=ruler)].to_numpy()
@@ -144,27 +144,29 @@ def on_axes(errors: xr.DataArray, maps: xr.DataArray, rises: xr.DataArray) -> di
             continue
         n = maps["n"].sel(shift=shifts).sum()
         means = [along.sel(shift=shifts, ruler=name).mean("shift", skipna=False) for name in (NOMINAL, ruler)]
-        found["classifiers", ruler] = [side.assign_coords(n=n).rename(model="name") for side in means]
+        pairs["classifiers", ruler] = [side.assign_coords(n=n).rename(model="name") for side in means]
         used = shifts[hardness(drops.sel(shift=shifts), maps.sel(shift=shifts, ruler=ruler))[0].notnull()]
         if len(used):
             sides = [hardness(drops.sel(shift=used), maps.sel(shift=used, ruler=name)) for name in (NOMINAL, ruler)]
-            found["shifts", ruler] = [side.rename(shift="name") for side in sides]
-    return dict(sorted(found.items(), key=lambda item: item[0][0]))
+            pairs["shifts", ruler] = [side.rename(shift="name") for side in sides]
+    return dict(sorted(pairs.items(), key=lambda item: item[0][0]))
 
 
 def orders(sides: dict[tuple[str, str], list[xr.DataArray]], confidence: float) -> pd.DataFrame:
     """Kendall's tau between the order on the nominal axis and on each ruler's; `sides` are those of `on_axes`."""
     rows = []
     for (what, ruler), both in sides.items():
-        nominal, own = (side.transpose("resample", "name").to_numpy().round(9) for side in both)  # rounding residues are no order
-        tau = ranking.order_record(nominal, own, int(both[0]["n"].sum()), confidence)
+        nominal, on_ruler = (side.transpose("resample", "name").to_numpy().round(9) for side in both)  # rounding residues are no order
+        tau = ranking.order_record(nominal, on_ruler, int(both[0]["n"].sum()), confidence)
         rows.append({"ruler": ruler, "order": what, "items": both[0].sizes["name"], **tau})
     return pd.DataFrame(rows)
 
 
 def standings(sides: dict[tuple[str, str], list[xr.DataArray]]) -> pd.DataFrame:
     """What `orders` compares, on each ruler's own axis."""
-    parts = [interval(own.transpose("resample", "name")).assign(order=what, ruler=ruler) for (what, ruler), (_, own) in sides.items()]
+    parts = [
+        interval(on_ruler.transpose("resample", "name")).assign(order=what, ruler=ruler) for (what, ruler), (_, on_ruler) in sides.items()
+    ]
     return pd.concat(parts, ignore_index=True)[["order", "ruler", "name", *bootstrap.RECORD]]
 
 
@@ -173,6 +175,6 @@ def reached(curve: xr.DataArray, wanted: xr.DataArray) -> pd.DataFrame:
     rising, wanted = monotone_maps(curve).transpose(*curve.dims).to_numpy(), wanted.drop_sel(shift=ALL)
     values = wanted.to_numpy()
     scales = np.broadcast_to(curve["scale"].to_numpy().astype(float), rising.shape)
-    found = read(scales, position(rising, np.clip(values, rising[..., :1], rising[..., -1:])))
+    reached_scales = read(scales, position(rising, np.clip(values, rising[..., :1], rising[..., -1:])))
     outside = np.select([values[0] < rising[0, ..., :1], values[0] > rising[0, ..., -1:]], ["below", "above"], "")
-    return interval(wanted.copy(data=found)).assign(beyond=outside.ravel())
+    return interval(wanted.copy(data=reached_scales)).assign(beyond=outside.ravel())

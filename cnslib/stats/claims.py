@@ -79,8 +79,10 @@ class Evidence:
             return int(self.heldout["n"].sel(shift=ALL))
         if claim.measure == "rCE":
             return int(self.ratios["n"])
-        named = [name for name in [*listed(claim.first), *listed(claim.second)] if claim.kind == "gradual" and name in self.errors["shift"]]
-        return int(self.errors["n"].sel(shift=named or self.shifts(claim)).sum())
+        evaluated = [
+            name for name in [*listed(claim.first), *listed(claim.second)] if claim.kind == "gradual" and name in self.errors["shift"]
+        ]
+        return int(self.errors["n"].sel(shift=evaluated or self.shifts(claim)).sum())
 
     def pooled(self, claim) -> xr.DataArray:
         """Drops over all shifts, every image with the same weight; the mean over the claim's shifts where it names some."""
@@ -107,9 +109,9 @@ def gap(values: xr.DataArray, claim) -> xr.DataArray:
     return second - first
 
 
-def least(found: Evidence, claim) -> xr.DataArray:
+def least(evidence: Evidence, claim) -> xr.DataArray:
     """Loss of each second classifier minus the first one's, which must lose less than all of them."""
-    lost = found.loss(claim)
+    lost = evidence.loss(claim)
     return (lost.sel(model=listed(claim.second)) - lost.sel(model=claim.first, drop=True)).rename(model="all")
 
 
@@ -119,19 +121,21 @@ def slope(values: xr.DataArray, x: xr.DataArray) -> xr.DataArray:
     return xr.dot(values, centred, dim=str(x.dims[0])) / (centred**2).sum()
 
 
-def trend(found: Evidence, claim) -> xr.DataArray:
+def trend(evidence: Evidence, claim) -> xr.DataArray:
     """Fall of the loss with each doubling of the parameters along an axis, by least squares."""
-    names = found.members(claim)
-    return -slope(found.loss(claim).sel(model=names), xr.DataArray(np.log2([found.parameters[name] for name in names]), {"model": names}))
+    names = evidence.members(claim)
+    return -slope(
+        evidence.loss(claim).sel(model=names), xr.DataArray(np.log2([evidence.parameters[name] for name in names]), {"model": names})
+    )
 
 
-def explained(found: Evidence, claim) -> xr.DataArray:
+def explained(evidence: Evidence, claim) -> xr.DataArray:
     """How much of a doubling's effect on accuracy under shift held-out accuracy explains (section F), each family with an intercept."""
-    names, families = found.members(claim), [found.settings.members[axis] for axis in listed(claim.axis)]
-    right = 1 - shifted(found.errors).sel(shift=ALL, model=names).mean("scale", skipna=False).to_numpy()
-    plain = 1 - found.heldout.sel(shift=ALL, model=names).isel(scale=0).to_numpy()
+    names, families = evidence.members(claim), [evidence.settings.members[axis] for axis in listed(claim.axis)]
+    right = 1 - shifted(evidence.errors).sel(shift=ALL, model=names).mean("scale", skipna=False).to_numpy()
+    plain = 1 - evidence.heldout.sel(shift=ALL, model=names).isel(scale=0).to_numpy()
     intercepts = np.array([[name in family for family in families] for name in names], float)
-    simple = np.column_stack([np.log2([found.parameters[name] for name in names]), intercepts])
+    simple = np.column_stack([np.log2([evidence.parameters[name] for name in names]), intercepts])
     full = np.concatenate([np.broadcast_to(simple, (len(plain), *simple.shape)), plain[..., None]], -1)
     return xr.DataArray(right @ np.linalg.pinv(simple)[0] - (np.linalg.pinv(full)[:, 0] * right).sum(-1), dims="resample")
 
@@ -147,10 +151,10 @@ def growth(values: xr.DataArray) -> xr.DataArray:
     return slope(shifted(values), scales) * float(scales[-1] - scales[0])
 
 
-def leads(found: Evidence, claim, *, every: bool = True) -> xr.DataArray:
+def leads(evidence: Evidence, claim, *, every: bool = True) -> xr.DataArray:
     """By how much the first of every pair of an axis loses less than the second, per scale and shift (with `every`, also ALL)."""
-    used = found.shifts(claim) if claim.shift or not every else found.drops["shift"].to_numpy()
-    return differences(found.drops.sel(shift=used, model=found.members(claim)))
+    used = evidence.shifts(claim) if claim.shift or not every else evidence.drops["shift"].to_numpy()
+    return differences(evidence.drops.sel(shift=used, model=evidence.members(claim)))
 
 
 def turning(lead: xr.DataArray, dim: str, back: xr.DataArray | None = None) -> xr.DataArray:
@@ -159,26 +163,26 @@ def turning(lead: xr.DataArray, dim: str, back: xr.DataArray | None = None) -> x
     return both.stack(some=[name for name in both.dims if name not in ("resample", "all", "any")], create_index=False)
 
 
-def order_by_average(found: Evidence, claim) -> xr.DataArray:
+def order_by_average(evidence: Evidence, claim) -> xr.DataArray:
     """Leads in average drop that are deficits at a scale, within a shift or over all of them."""
-    lead = leads(found, claim)
+    lead = leads(evidence, claim)
     average, lead = lead.mean("scale", skipna=False).broadcast_like(shifted(lead)), shifted(lead)
     return xr.concat([turning(average, "scale", lead), turning(-average, "scale", -lead)], "some")
 
 
-def gradual(found: Evidence, claim) -> xr.DataArray:
+def gradual(evidence: Evidence, claim) -> xr.DataArray:
     """Spread of the failure points above scale 0 under the first shifts minus that under the second, mean over the classifiers."""
-    shares = found.failures.isel(scale=slice(1, -1))
-    counts = (shares * found.failures["n"]).transpose("resample", "shift", "model", "scale")
+    shares = evidence.failures.isel(scale=slice(1, -1))
+    counts = (shares * evidence.failures["n"]).transpose("resample", "shift", "model", "scale")
     spread = shares.isel(scale=0, drop=True).copy(data=deviation(counts.to_numpy(), shares["scale"].to_numpy().tolist()))
     sides = [[name for name in listed(side) if name in shares["shift"]] for side in (claim.first, claim.second)]
     first, second = (spread.sel(shift=names).mean("shift") for names in sides)
     return (first - second).mean("model")
 
 
-def peak(found: Evidence, claim) -> xr.DataArray:
+def peak(evidence: Evidence, claim) -> xr.DataArray:
     """Share failing first at the claim's scale minus that at each other shifted scale, mean over the classifiers."""
-    share = shifted(found.first_failures(claim).mean(["shift", "model"], skipna=False))
+    share = shifted(evidence.first_failures(claim).mean(["shift", "model"], skipna=False))
     return (share.sel(scale=claim.scale, drop=True) - share.drop_sel(scale=claim.scale)).rename(scale="all")
 
 
@@ -195,29 +199,31 @@ def failed_apart(first: xr.DataArray, dim: str) -> xr.DataArray:
 
 KINDS: dict[str, Callable[[Evidence, Any], xr.DataArray]] = {
     # levels: the first loses less than the second, than all of them, more than all, or as much; it falls with size
-    "less": lambda found, claim: gap(found.loss(claim), claim),
+    "less": lambda evidence, claim: gap(evidence.loss(claim), claim),
     "least": least,
-    "most": lambda found, claim: -least(found, claim),
-    "alike": lambda found, claim: both_ways(least(found, claim)),
+    "most": lambda evidence, claim: -least(evidence, claim),
+    "alike": lambda evidence, claim: both_ways(least(evidence, claim)),
     "trend": trend,
     "explained": explained,
     # gaps: at every scale, growing with it over all shifts, under some shift, or between all classifiers of an axis
-    "every_scale": lambda found, claim: shifted(gap(found.pooled(claim), claim)).rename(scale="all"),
-    "widens": lambda found, claim: growth(gap(found.pooled(claim), claim)),
-    "widens_somewhere": lambda found, claim: growth(gap(found.drops.sel(shift=found.shifts(claim)), claim)).rename(shift="some"),
-    "gaps_grow": lambda found, claim: growth(deviation_between(found.pooled(claim).sel(model=found.members(claim)))),
+    "every_scale": lambda evidence, claim: shifted(gap(evidence.pooled(claim), claim)).rename(scale="all"),
+    "widens": lambda evidence, claim: growth(gap(evidence.pooled(claim), claim)),
+    "widens_somewhere": lambda evidence, claim: growth(gap(evidence.drops.sel(shift=evidence.shifts(claim)), claim)).rename(shift="some"),
+    "gaps_grow": lambda evidence, claim: growth(deviation_between(evidence.pooled(claim).sel(model=evidence.members(claim)))),
     # orders: leads that turn round along the scale, from shift to shift, or between the average and a scale
-    "order_over_scales": lambda found, claim: turning(shifted(leads(found, claim)), "scale"),
-    "order_over_shifts": lambda found, claim: turning(leads(found, claim, every=False).mean("scale", skipna=False), "shift"),
+    "order_over_scales": lambda evidence, claim: turning(shifted(leads(evidence, claim)), "scale"),
+    "order_over_shifts": lambda evidence, claim: turning(leads(evidence, claim, every=False).mean("scale", skipna=False), "shift"),
     "order_by_average": order_by_average,
     # first failures: how spread out, most frequent where, growing with the scale, jumping, and failed so far by shift or by classifier
     "gradual": gradual,
     "peak": peak,
-    "rising": lambda found, claim: growth(found.first_failures(claim).mean(["shift", "model"], skipna=False)),
-    "jump": lambda found, claim: -gap(found.first_failures(claim).mean("shift", skipna=False).diff("scale").sel(scale=claim.scale), claim),
-    "differ_over_shifts": lambda found, claim: failed_apart(found.first_failures(claim).mean("model", skipna=False), "shift"),
-    "differ_over_models": lambda found, claim: failed_apart(
-        found.first_failures(claim).sel(model=found.members(claim)).mean("shift", skipna=False), "model"
+    "rising": lambda evidence, claim: growth(evidence.first_failures(claim).mean(["shift", "model"], skipna=False)),
+    "jump": lambda evidence, claim: (
+        -gap(evidence.first_failures(claim).mean("shift", skipna=False).diff("scale").sel(scale=claim.scale), claim)
+    ),
+    "differ_over_shifts": lambda evidence, claim: failed_apart(evidence.first_failures(claim).mean("model", skipna=False), "shift"),
+    "differ_over_models": lambda evidence, claim: failed_apart(
+        evidence.first_failures(claim).sel(model=evidence.members(claim)).mean("shift", skipna=False), "model"
     ),
 }
 
@@ -240,20 +246,20 @@ def judged(values: Values, *, rule: str, margin: float, confidence: float) -> di
     return {"estimate": combine(values[0]), "low": low, "high": high, "p": min(p), "direction": direction}
 
 
-def measured(claims: pd.DataFrame, found: Evidence) -> pd.DataFrame:
+def measured(claims: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     """n, estimate, low, high, p and direction of every claim; not measured where classifiers, shifts or a scale are not there."""
-    settings, rows = found.settings, []
+    settings, rows = evidence.settings, []
     for claim in claims.itertuples():
         values = np.full((1, 1, 1, 1), np.nan)
-        if found.measurable(claim):
-            array = KINDS[claim.kind](found, claim)
+        if evidence.measurable(claim):
+            array = KINDS[claim.kind](evidence, claim)
             array = array.drop_vars(set(array.coords)).expand_dims([name for name in ("some", "all", "any") if name not in array.dims])
             values = array.transpose("resample", "some", "all", "any").to_numpy()
         if not values[0].size or np.isnan(values[0]).any() or (len(values) > 1 and np.isnan(values[1:]).all()):
             rows.append({"n": 0, **dict.fromkeys(("estimate", "low", "high", "p"), np.nan), "direction": UNMEASURED})
         else:
             result = judged(values, rule=claim.rule, margin=settings.margin, confidence=settings.bootstrap.confidence)
-            rows.append({"n": found.count(claim), **result})
+            rows.append({"n": evidence.count(claim), **result})
     return pd.DataFrame(rows, index=claims.index)
 
 
@@ -262,18 +268,18 @@ def decided(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     p = table.groupby("family")["p"].transform(bootstrap.holm)
     sure = (p < 1 - confidence) | (table["direction"] == UNMEASURED)
     half = np.maximum(table["high"] - table["estimate"], table["estimate"] - table["low"])
-    found = {"verdict": table["direction"].where(sure, UNDECIDED), "smallest": half.mask(sure)}
-    return table.assign(p_holm=p, **found).drop(columns="direction")
+    columns = {"verdict": table["direction"].where(sure, UNDECIDED), "smallest": half.mask(sure)}
+    return table.assign(p_holm=p, **columns).drop(columns="direction")
 
 
-def judge(claims: pd.DataFrame, found: Evidence) -> pd.DataFrame:
+def judge(claims: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     """One row per claim with n, estimate, low, high, p, p_holm, verdict and smallest; `drop_` columns say it by average drop, not rCE."""
-    table, relative = claims.join(measured(claims, found)), claims["measure"] == "rCE"
+    table, relative = claims.join(measured(claims, evidence)), claims["measure"] == "rCE"
     by_drop = table.copy()
-    by_drop.update(measured(claims[relative].assign(measure="drop"), found))
-    own, by_drop = (decided(part, confidence=found.settings.bootstrap.confidence) for part in (table, by_drop))
+    by_drop.update(measured(claims[relative].assign(measure="drop"), evidence))
+    by_measure, by_drop = (decided(part, confidence=evidence.settings.bootstrap.confidence) for part in (table, by_drop))
     beside = by_drop.loc[relative, ["n", "estimate", "low", "high", "verdict"]]
-    return own.join(beside.add_prefix("drop_")).fillna({"drop_verdict": ""})
+    return by_measure.join(beside.add_prefix("drop_")).fillna({"drop_verdict": ""})
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -283,8 +289,8 @@ def read(path: Path) -> pd.DataFrame:
 
 def cast(claims: pd.DataFrame, played: dict[str, str]) -> pd.DataFrame:
     """The list of claims with the classifiers that play its roles; a claim about nothing but relatives of another kind has kind "none"."""
-    named = {side: [[played.get(name, name) for name in cell.split("; ")] for cell in claims[side]] for side in ("first", "second")}
-    other = np.array([any(set(cell) <= set(axes.OTHER_KIND) for cell in both) for both in zip(*named.values(), strict=True)], bool)
-    cells = {side: ["; ".join(name for name in cell if name not in axes.OTHER_KIND) for cell in rows] for side, rows in named.items()}
+    classifiers = {side: [[played.get(name, name) for name in cell.split("; ")] for cell in claims[side]] for side in ("first", "second")}
+    other = np.array([any(set(cell) <= set(axes.OTHER_KIND) for cell in both) for both in zip(*classifiers.values(), strict=True)], bool)
+    cells = {side: ["; ".join(name for name in cell if name not in axes.OTHER_KIND) for cell in rows] for side, rows in classifiers.items()}
     closed = {"kind": "none", "rule": verdicts.STAND_IN}
     return claims.assign(**cells, **{name: claims[name].mask(other, text) for name, text in closed.items()})

@@ -131,5 +131,5 @@ def more_abrupt(wrong: xr.DataArray, first: str, second: str, *, settings: Boots
 def most_divided(wrong: xr.DataArray) -> xr.DataArray:
     """Of the trajectories that most classifiers get right at scale 0, the one whose failure points spread most; the first of equals."""
     first = first_failure(wrong)
-    known = (first > 0).sum(1)
-    return wrong.isel(trajectory=[int(np.argmax(np.where(known == known.max(), first.std(1), -1)))])
+    right = (first > 0).sum(1)
+    return wrong.isel(trajectory=[int(np.argmax(np.where(right == right.max(), first.std(1), -1)))])

@@ -34,10 +34,10 @@ CANNOT_FAIL = ("kept_start_in_class",)  # gates that cannot fail, since the filt
 BY_CONSTRUCTION = "by construction"
 
 
-def table(found: Mapping[str, dict]) -> pd.DataFrame:
+def table(records: Mapping[str, dict]) -> pd.DataFrame:
     """One row per gate, with its bound and whether its estimate reaches it, up to six digits, or that it cannot fail (`CANNOT_FAIL`)."""
     rows = []
-    for key, record in found.items():
+    for key, record in records.items():
         words, side, bound = BOUNDS[key]
         reached = BY_CONSTRUCTION if key in CANNOT_FAIL else bool(side * (round(record["estimate"], 6) - bound) >= 0)
         limit = f"{'>=' if side == AT_LEAST else '<='} {bound:g}"
@@ -57,48 +57,48 @@ def rises(table: pd.DataFrame, reading: str) -> pd.DataFrame:
     return table[tables.KEY].assign(rises=rise > 0)[rise.notna()]
 
 
-def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+def by_shift(scores: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """What the pictures of each shift show, a tidy table (shift, measure, n, estimate, low, high).
 
     Shares of the pictures in which the oracle names the shift at the last scale and knows the class at `KEPT_AT`, of the steps that raise
-    its reading of the asked shift, and the largest step of each of `READINGS`; all are columns of `seen`.
+    its reading of the asked shift, and the largest step of each of `READINGS`; all are columns of `scores`.
     """
-    last, rows = seen["scale"].max(), []
-    for shift, part in seen.groupby("shift", sort=False):
+    last, rows = scores["scale"].max(), []
+    for shift, part in scores.groupby("shift", sort=False):
         end = part[part["scale"] == last]
-        named = (end["named"] == shift).astype(float).where(end["asked"].notna())
-        found = {"named": bootstrap.mean(named.reset_index(drop=True), end, settings=settings)}
+        recognised = (end["named"] == shift).astype(float).where(end["asked"].notna())
+        records = {"named": bootstrap.mean(recognised.reset_index(drop=True), end, settings=settings)}
         steps = rises(part, "asked")
-        found["rises"] = bootstrap.rate(steps["rises"], steps, settings=settings)
+        records["rises"] = bootstrap.rate(steps["rises"], steps, settings=settings)
         for scale in KEPT_AT:
             at = part[part["scale"] == scale]
-            found[f"known at {scale:g}"] = bootstrap.rate(at["known"].to_numpy(), at, settings=settings)
+            records[f"known at {scale:g}"] = bootstrap.rate(at["known"].to_numpy(), at, settings=settings)
         there = [name for name in READINGS if part[name].notna().any()]
-        found |= {f"step of {name}": largest_step(part, name, settings=settings) for name in there}
-        rows += [{"shift": shift, "measure": measure, **record} for measure, record in found.items()]
+        records |= {f"step of {name}": largest_step(part, name, settings=settings) for name in there}
+        rows += [{"shift": shift, "measure": measure, **record} for measure, record in records.items()]
     return pd.DataFrame(rows)
 
 
-def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) -> dict[str, dict]:
-    """The gates of the drawn pictures; `table` is what `by_shift` says of `seen`."""
-    start = seen[seen["scale"] == 0].drop_duplicates(["class", "seed"])
+def pictures(scores: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) -> dict[str, dict]:
+    """The gates of the drawn pictures; `table` is what `by_shift` says of `scores`."""
+    start = scores[scores["scale"] == 0].drop_duplicates(["class", "seed"])
     classes = {name: bootstrap.rate(part["known"].to_numpy(), part, settings=settings) for name, part in start.groupby("class", sort=False)}
-    found = {"start_worst_class": worst(classes)[1]}
+    gates = {"start_worst_class": worst(classes)[1]}
     measures = bootstrap.records(table, "measure", "shift")
-    found["asked_worst_shift"] = worst(measures["named"])[1]
+    gates["asked_worst_shift"] = worst(measures["named"])[1]
     for scale, key in zip(KEPT_AT, ("class_kept_scale_1_5", "class_kept_scale_2_5"), strict=True):
-        at = seen[seen["scale"] == scale]
-        found[key] = bootstrap.rate(at["known"].to_numpy(), at, settings=settings)
-    steps = rises(seen, "asked")
-    found["rising_mean"] = bootstrap.rate(steps["rises"], steps, settings=settings)
-    found["rising_worst_shift"] = worst(measures["rises"])[1]
-    steps = {name: worst(own, side=AT_MOST)[1] for name, own in measures.items() if name.startswith("step of")}
-    return found | {"largest_step_worst_shift": worst(steps, side=AT_MOST)[1]}
+        at = scores[scores["scale"] == scale]
+        gates[key] = bootstrap.rate(at["known"].to_numpy(), at, settings=settings)
+    steps = rises(scores, "asked")
+    gates["rising_mean"] = bootstrap.rate(steps["rises"], steps, settings=settings)
+    gates["rising_worst_shift"] = worst(measures["rises"])[1]
+    steps = {name: worst(by_shift, side=AT_MOST)[1] for name, by_shift in measures.items() if name.startswith("step of")}
+    return gates | {"largest_step_worst_shift": worst(steps, side=AT_MOST)[1]}
 
 
-def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> dict:
+def largest_step(scores: pd.DataFrame, reading: str, *, settings: Bootstrap) -> dict:
     """The largest share of the rise of one shift's mean reading that lies in one step, interval from a band; NaN without a rise."""
-    values = seen.pivot(index=["class", "seed"], columns="scale", values=reading).sort_index(axis=1)
+    values = scores.pivot(index=["class", "seed"], columns="scale", values=reading).sort_index(axis=1)
     weights, units = bootstrap.resampling_weights(values.index.to_frame(index=False), settings=settings)
     sums = np.stack([np.bincount(units, weights=column) for column in values.to_numpy(float).T], axis=1)
     means = (weights @ sums) / (weights @ np.bincount(units))[:, None]
@@ -108,18 +108,18 @@ def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> di
     return bootstrap.as_record(len(values), shares[0].max(), low, high)
 
 
-def classifiers(everything: xr.DataArray, kept: xr.DataArray, heldout: xr.DataArray) -> dict[str, dict]:
+def classifiers(unfiltered: xr.DataArray, kept: xr.DataArray, heldout: xr.DataArray) -> dict[str, dict]:
     """The gates of the classifiers, from their errors on all trajectories, on the kept ones and on real held-out pictures.
 
     All trajectories of a class and seed begin with one picture, which counts once; of the kept ones each begin counts.
     """
-    generated, begun = ((1 - errors).isel(scale=0) for errors in (everything, kept))
+    generated, begun = ((1 - errors).isel(scale=0) for errors in (unfiltered, kept))
     generated, begun, real = generated.isel(shift=0), begun.sel(shift=ALL), (1 - heldout).sel(shift=ALL).isel(scale=0)
-    known = real["model"][real[0].notnull()]
+    evaluated = real["model"][real[0].notnull()]
     return {
         "zoo_scale_0_all": metric(generated.mean("model"), within=bootstrap.SHARE),
         "zoo_scale_0_kept": metric(begun.mean("model"), within=bootstrap.SHARE),
-        "real_generated_r": agreement(real.sel(model=known), generated.sel(model=known)),
+        "real_generated_r": agreement(real.sel(model=evaluated), generated.sel(model=evaluated)),
     }
 
 

@@ -29,12 +29,12 @@ def points(errors: xr.DataArray, catalog: xr.DataArray | None = None, *, axes: s
     """
     start = errors if catalog is None else catalog
     ood = 1 - (errors.isel(scale=slice(1, None)) if catalog is None else errors)
-    own = 1 - (start if catalog is None else start.sel(shift=ALL).drop_vars("shift")).isel(scale=0, drop=True)
-    sides = {"id": own.drop_vars("n"), "ood": ood, "x": on_axes(own, axes).drop_vars("n"), "y": on_axes(ood, axes)}
+    id_accuracy = 1 - (start if catalog is None else start.sel(shift=ALL).drop_vars("shift")).isel(scale=0, drop=True)
+    sides = {"id": id_accuracy.drop_vars("n"), "ood": ood, "x": on_axes(id_accuracy, axes).drop_vars("n"), "y": on_axes(ood, axes)}
     sides |= {
         name: sides[name].broadcast_like(ood.isel(scale=0, drop=True)).transpose("resample", "shift", "model") for name in ("id", "x")
     }
-    return xr.Dataset(sides).assign_coords(images=own["n"].drop_vars("n") + 0 * ood["n"].drop_vars("n"), axes=axes)
+    return xr.Dataset(sides).assign_coords(images=id_accuracy["n"].drop_vars("n") + 0 * ood["n"].drop_vars("n"), axes=axes)
 
 
 def on_axes(share: xr.DataArray, axes: str) -> xr.DataArray:
@@ -53,32 +53,32 @@ def ratio(numerator: xr.DataArray, denominator: xr.DataArray) -> xr.DataArray:
     return numerator / denominator.where(denominator > TINY**2)
 
 
-def drawing(found: xr.Dataset, models: Sequence[str] | None) -> tuple[xr.DataArray, xr.DataArray]:
+def drawing(points: xr.Dataset, models: Sequence[str] | None) -> tuple[xr.DataArray, xr.DataArray]:
     """x and y of the models that draw the line: all of them unless told otherwise."""
-    own = found if models is None else found.sel(model=list(models))
-    demand(own.sizes["model"] >= LEAST, "models that draw the line", own.sizes["model"], f"at least {LEAST}")
-    own = own.drop_vars(["images", "axes"])  # no labels of a slope
-    return own["x"], own["y"]
+    drawn = points if models is None else points.sel(model=list(models))
+    demand(drawn.sizes["model"] >= LEAST, "models that draw the line", drawn.sizes["model"], f"at least {LEAST}")
+    drawn = drawn.drop_vars(["images", "axes"])  # no labels of a slope
+    return drawn["x"], drawn["y"]
 
 
-def fit(found: xr.Dataset, models: Sequence[str] | None = None) -> tuple[xr.DataArray, xr.DataArray]:
+def fit(points: xr.Dataset, models: Sequence[str] | None = None) -> tuple[xr.DataArray, xr.DataArray]:
     """Slope and intercept of the least-squares line of every resample, shift and scale."""
-    x, y = drawing(found, models)
+    x, y = drawing(points, models)
     xx, xy, _ = moments(x, y)
     slope = ratio(xy, xx).transpose("resample", "shift", "scale")
     return slope, y.mean("model", skipna=False) - slope * x.mean("model", skipna=False)
 
 
-def slopes(found: xr.Dataset, models: Sequence[str] | None = None) -> pd.DataFrame:
+def slopes(points: xr.Dataset, models: Sequence[str] | None = None) -> pd.DataFrame:
     """The line of every shift and scale: slope with both intervals, intercept, R with Fisher's interval, p and Holm's correction."""
-    slope, intercept = fit(found, models)
-    x, y = (values[0] for values in drawing(found, models))
+    slope, intercept = fit(points, models)
+    x, y = (values[0] for values in drawing(points, models))
     xx, xy, yy = moments(x, y)
-    freedom, confidence = y.sizes["model"] - 2, found["confidence"].item()
+    freedom, confidence = y.sizes["model"] - 2, points["confidence"].item()
     half = scipy.stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(ratio((yy - slope[0] * xy).clip(0) / freedom, xx))
     sloped = (xx > TINY**2) & (yy > TINY**2)  # R of a level line is not known
     with np.errstate(invalid="ignore", divide="ignore"):
-        tested = scipy.stats.pearsonr(*(own.where(sloped).transpose("model", "shift", "scale") for own in (x, y)), axis=0)
+        tested = scipy.stats.pearsonr(*(coordinate.where(sloped).transpose("model", "shift", "scale") for coordinate in (x, y)), axis=0)
         r_low, r_high = tested.confidence_interval(confidence)
     table = interval(slope, within=ANYWHERE).assign(models=freedom + 2, intercept=np.ravel(intercept[0]))
     table = table.assign(models_low=np.ravel(slope[0] - half), models_high=np.ravel(slope[0] + half))
@@ -92,20 +92,20 @@ def without_noise(moment: xr.DataArray) -> xr.DataArray:
     return moment - times * (moment[1:].mean("resample") - moment[0])
 
 
-def noise_free(found: xr.Dataset) -> pd.DataFrame:
+def noise_free(points: xr.Dataset) -> pd.DataFrame:
     """R of the accuracies that endless images would show; NaN where too few images leave no variance."""
-    xx, xy, yy = (without_noise(moment) for moment in moments(found["x"], found["y"]))
+    xx, xy, yy = (without_noise(moment) for moment in moments(points["x"], points["y"]))
     r = ratio(xy, (xx.clip(0) * yy.clip(0)) ** 0.5).transpose("resample", "shift", "scale")
     lost = (r.isnull() & xy.notnull()).transpose(*r.dims)
     lost[0] = False
     return interval(r.clip(-1, 1).where(~lost, np.inf))
 
 
-def gain(found: xr.Dataset, models: Sequence[str] | None = None) -> xr.DataArray:
+def gain(points: xr.Dataset, models: Sequence[str] | None = None) -> xr.DataArray:
     """OOD accuracy above the line (effective robustness, Fig. 24): what ID accuracy does not explain, in accuracy on either axes."""
-    slope, intercept = fit(found, models)
-    expected = xr.apply_ufunc(TO_SHARES[found["axes"].item()], intercept + slope * found["x"])
-    return ((found["ood"] - expected).transpose("resample", "shift", "model", "scale")).drop_vars(["images", "axes"])
+    slope, intercept = fit(points, models)
+    expected = xr.apply_ufunc(TO_SHARES[points["axes"].item()], intercept + slope * points["x"])
+    return ((points["ood"] - expected).transpose("resample", "shift", "model", "scale")).drop_vars(["images", "axes"])
 
 
 def overall(values: xr.DataArray) -> xr.DataArray:
@@ -118,51 +118,51 @@ def single(values: xr.DataArray) -> xr.DataArray:
     return values.sel(shift=values["shift"] != ALL, scale=values["scale"] > 0)
 
 
-def mean_gains(found: xr.Dataset, models: Sequence[str] | None = None) -> pd.DataFrame:
+def mean_gains(points: xr.Dataset, models: Sequence[str] | None = None) -> pd.DataFrame:
     """Gain of every model, averaged over all shifts and the scales above 0 (Fig. 24)."""
-    return interval(overall(gain(found, models)), within=ANYWHERE)
+    return interval(overall(gain(points, models)), within=ANYWHERE)
 
 
-def steeper(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
+def steeper(points: xr.Dataset, models: Sequence[str] | None = None) -> dict:
     """Slope at the last scale minus slope at the first, all shifts together, as a record."""
-    slope = fit(found, models)[0].sel(shift=ALL)
+    slope = fit(points, models)[0].sel(shift=ALL)
     return metric(slope[:, -1] - slope[:, 0], within=ANYWHERE)
 
 
-def followed(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
+def followed(points: xr.Dataset, models: Sequence[str] | None = None) -> dict:
     """Share of shifts and scales above 0 whose line rises with an uncorrected p value below 1 - confidence (Fig. 21), as a record."""
-    x, y = drawing(found, models)
+    x, y = drawing(points, models)
     (xx, xy, yy), freedom = moments(x, y), y.sizes["model"] - 2
-    quantile = scipy.stats.t.ppf((1 + found["confidence"].item()) / 2, freedom)
+    quantile = scipy.stats.t.ppf((1 + points["confidence"].item()) / 2, freedom)
     return metric(overall(ratio(xy, (xx * yy) ** 0.5) > quantile / np.sqrt(quantile**2 + freedom)), within=SHARE)
 
 
-def left_out(found: xr.Dataset, families: dict[str, list[str]]) -> pd.DataFrame:
+def left_out(points: xr.Dataset, families: dict[str, list[str]]) -> pd.DataFrame:
     """Slopes without each family (or model of no family), and how they differ from the line through all (paired), "all kept"."""
-    models = found["model"].to_numpy().tolist()
+    models = points["model"].to_numpy().tolist()
     alone = sorted(set(models) - {name for members in families.values() for name in members})
-    present = {name: own for name, own in families.items() if set(own) & set(models)}
-    full, parts = fit(found)[0], []
-    for name, own in ({"all kept": []} | present | {name: [name] for name in alone}).items():
-        others = [model for model in models if model not in own]
-        slope = fit(found, others)[0]
+    present = {name: group for name, group in families.items() if set(group) & set(models)}
+    full, parts = fit(points)[0], []
+    for name, group in ({"all kept": []} | present | {name: [name] for name in alone}).items():
+        others = [model for model in models if model not in group]
+        slope = fit(points, others)[0]
         change = interval(slope - full, within=ANYWHERE)[["estimate", "low", "high"]].add_prefix("change_")
         parts.append(interval(slope, within=ANYWHERE).assign(left_out=name, models=len(others)).join(change))
     return pd.concat(parts, ignore_index=True)
 
 
-def leverage(found: xr.Dataset) -> pd.DataFrame:
+def leverage(points: xr.Dataset) -> pd.DataFrame:
     """ID accuracy of every model and its weight on the line (hat value); `heavy` above twice the mean, 2 / models."""
-    own = found[["id", "x"]].sel(shift=ALL)
-    deviation = (own["x"][0] - own["x"][0].mean()) ** 2
+    pooled = points[["id", "x"]].sel(shift=ALL)
+    deviation = (pooled["x"][0] - pooled["x"][0].mean()) ** 2
     hat = 1 / deviation.size + ratio(deviation, deviation.sum()).to_numpy()
-    return interval(own["id"].assign_coords(n=own["images"])).assign(leverage=hat, heavy=hat > 4 / len(hat))
+    return interval(pooled["id"].assign_coords(n=pooled["images"])).assign(leverage=hat, heavy=hat > 4 / len(hat))
 
 
-def scatter(found: xr.Dataset, *, shift: str, scale: float) -> pd.DataFrame:
+def scatter(points: xr.Dataset, *, shift: str, scale: float) -> pd.DataFrame:
     """The points of one shift and scale as they stand on the axes, in accuracy, with intervals and what the line expects of them."""
-    axes = found["axes"].item()
-    one = found.assign(expected=found["ood"] - gain(found)).sel(shift=shift, scale=scale)
+    axes = points["axes"].item()
+    one = points.assign(expected=points["ood"] - gain(points)).sel(shift=shift, scale=scale)
     table = pd.DataFrame({"shift": shift, "scale": scale, "axes": axes, "model": one["model"], "n": one["n"].item()})
     for name, place in {"id": "x", "ood": "y"}.items():
         values = TO_SHARES[axes](one[place].to_numpy())

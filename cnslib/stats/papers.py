@@ -42,7 +42,7 @@ def shape(errors: xr.DataArray, published: pd.DataFrame) -> tuple[pd.DataFrame, 
         rows["share of the drop by scale 1"] = metric((right.isel(scale=0) - right.sel(scale=1.0)) / fall)
         printed.append((curve.iloc[0] - curve[1.0]) / printed[1])
         nulls.append(1 / last)
-    error, lost = (own.mean("scale").transpose("resample", "model").to_numpy() for own in (wrong, drop(wrong)))
+    error, lost = (values.mean("scale").transpose("resample", "model").to_numpy() for values in (wrong, drop(wrong)))
     rows["tau of error and drop"] = ranking.order_record(error, lost, wrong["n"].item(), wrong["confidence"].item())
     mean = theirs.mean(axis=1)
     return pd.DataFrame(rows).T, [*printed, (theirs.iloc[:, 0] - mean).corr(1 - mean, "kendall")], [*nulls, None]
@@ -61,7 +61,7 @@ def harder(errors: xr.DataArray, digitised: pd.DataFrame, published: pd.DataFram
     drops = drop(errors).isel(scale=-1, drop=True)
     beyond = drops - drops.sel(shift=ALL, drop=True)
     both = [beyond, beyond.mean("model").expand_dims(model=[MEAN_MODEL])]
-    ours = pd.concat([interval(own.transpose("resample", "shift", "model").assign_coords(n=errors["n"])) for own in both]).set_index(
+    ours = pd.concat([interval(values.transpose("resample", "shift", "model").assign_coords(n=errors["n"])) for values in both]).set_index(
         ["shift", "model"]
     )[RECORD]
     whose = [model if model in errors["model"] else MEAN_MODEL for model in theirs["model"]]
@@ -80,8 +80,8 @@ def orderings(errors: xr.DataArray, listed: pd.DataFrame, published: pd.DataFram
         last = drop(values).sel(shift=ALL).isel(scale=-1, drop=True)
         return last.sel(model=pair["first"]).drop_vars("model") - last.sel(model=pair["second"]).drop_vars("model")
 
-    known = apart(errors).assign_coords(claim=claims["claim"].to_numpy())
-    order = interval(known, units=None if units is None else apart(units)).set_index("claim")[["estimate", "low", "high"]]
+    differences = apart(errors).assign_coords(claim=claims["claim"].to_numpy())
+    order = interval(differences, units=None if units is None else apart(units)).set_index("claim")[["estimate", "low", "high"]]
     falls = published[published.columns[0]] - published[published.columns[-1]]
     theirs = falls.loc[claims["paper_first"]].to_numpy() - falls.loc[claims["paper_second"]].to_numpy()
     return order.rename(columns={"estimate": "ours"}).assign(published=theirs)
@@ -91,39 +91,42 @@ def fits(published: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     """Per scale the slope of the least-squares line and Pearson's R, with the columns that `line.slopes` has for them."""
     rows = {}
     for scale in (name for name in published if isinstance(name, float)):
-        known = published[["accuracy", scale]].dropna().T.to_numpy()
-        fit, close = linregress(*known), pearsonr(*known)
-        half = t.ppf((1 + confidence) / 2, known.shape[1] - 2) * fit.stderr
+        points = published[["accuracy", scale]].dropna().T.to_numpy()
+        fit, close = linregress(*points), pearsonr(*points)
+        half = t.ppf((1 + confidence) / 2, points.shape[1] - 2) * fit.stderr
         rows[scale] = [fit.slope, fit.slope - half, fit.slope + half, close.statistic, *close.confidence_interval(confidence)]
     return pd.DataFrame.from_dict(rows, orient="index", columns=[*SIDES["slope"], *SIDES["R"]]).rename_axis("scale")
 
 
 def sides(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Slope and R over all shifts with the intervals of other classifiers, ours and the published ones: two tables (quantity, scale)."""
-    own = ours[(ours["shift"] == ALL) & ours["scale"].isin(theirs.index)].set_index("scale")
-    mine, printed = stacked(own, ["ours", "low", "high"]), stacked(theirs.loc[own.index], ["published", "published_low", "published_high"])
-    return mine.assign(n=np.tile(own["models"], len(SIDES))), printed
+    lines = ours[(ours["shift"] == ALL) & ours["scale"].isin(theirs.index)].set_index("scale")
+    mine, printed = (
+        stacked(lines, ["ours", "low", "high"]),
+        stacked(theirs.loc[lines.index], ["published", "published_low", "published_high"]),
+    )
+    return mine.assign(n=np.tile(lines["models"], len(SIDES))), printed
 
 
 def stacked(table: pd.DataFrame, heads: list[str]) -> pd.DataFrame:
     """Slope and R of a table of lines one below the other (quantity, scale), under the same heads."""
-    return pd.concat({name: table[own].set_axis(heads, axis=1) for name, own in SIDES.items()}, names=["quantity"])
+    return pd.concat({name: table[columns].set_axis(heads, axis=1) for name, columns in SIDES.items()}, names=["quantity"])
 
 
-def claims(found: dict[str, xr.Dataset], correlation: pd.DataFrame, models: Sequence[str], played: dict[str, str]) -> pd.DataFrame:
+def claims(points: dict[str, xr.Dataset], correlation: pd.DataFrame, models: Sequence[str], played: dict[str, str]) -> pd.DataFrame:
     """What the paper says about the lines through some models (claim, source, published) beside our records.
 
     `correlation` is that of `size.noise_free`, `played` as `axes.roles` gives it. The claim about R at the last scale is one of `sides`.
     """
-    linear = found["linear"]
+    linear = points["linear"]
     rows: list[tuple] = [("lines that rise with p below 0.05", "Fig. 21", "above 0.5", line.followed(linear, models))]
     graffiti = "Fig. 23 (graffiti style alone)"  # ours are over all shifts
-    rows += [(f"growth of the slope, {axes} axes", graffiti, "above 0", line.steeper(own, models)) for axes, own in found.items()]
+    rows += [(f"growth of the slope, {axes} axes", graffiti, "above 0", line.steeper(part, models)) for axes, part in points.items()]
     pair = [played.get(name) for name in ("convnext", "deit")]
     if set(pair) <= set(linear["model"].to_numpy()):
         gains = line.overall(line.gain(linear, models)).sel(model=pair)
         better = metric(gains[:, 0] - gains[:, 1], within=ANYWHERE)
         rows.append(("gain of ConvNeXt minus that of DeiT", "Fig. 24", "above 0", better))
-    rows += [(f"partial correlation, {own['family']}", "suppl. F", -0.358, own[RECORD].to_dict()) for _, own in correlation.iterrows()]
+    rows += [(f"partial correlation, {part['family']}", "suppl. F", -0.358, part[RECORD].to_dict()) for _, part in correlation.iterrows()]
     table = [{"claim": claim, "source": source, "published": said, **record} for claim, source, said, record in rows]
     return pd.DataFrame(table).set_index("claim")

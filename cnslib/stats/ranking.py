@@ -60,11 +60,11 @@ def distinguished_pairs(errors: xr.DataArray) -> pd.DataFrame:
     """How many pairs of models each rule tells apart at every scale: the paired test, with Holm's correction, and one sigma (Fig. 7)."""
     table, errors = pairs(errors), errors.sel(shift=ALL)
     alpha, n = 1 - errors["confidence"].item(), errors["n"].item()
-    told = table.groupby("scale").agg(pairs=("p", "size"), paired=("p", lambda p: (p < alpha).sum()))
-    told["paired, Holm"] = (table["p_holm"] < alpha).groupby(table["scale"]).sum()
+    counts = table.groupby("scale").agg(pairs=("p", "size"), paired=("p", lambda p: (p < alpha).sum()))
+    counts["paired, Holm"] = (table["p_holm"] < alpha).groupby(table["scale"]).sum()
     low, high = proportion_confint(np.rint((1 - errors[0].to_numpy()) * n), n, alpha=1 - ONE_SIGMA, method="normal")
     first, second = np.triu_indices(len(low), 1)
-    return told.assign(**{"one sigma (paper)": ((low[first] > high[second]) | (low[second] > high[first])).sum(0)})
+    return counts.assign(**{"one sigma (paper)": ((low[first] > high[second]) | (low[second] > high[first])).sum(0)})
 
 
 def agreement(errors: xr.DataArray) -> pd.DataFrame:

@@ -105,9 +105,9 @@ def beside(
         said, number = read(cell)
         kind, rule = rule_of(said, number, tolerance=near, null=zero, within=within, stand_in=bool(other))
         numbers = number, number if np.isnan(their_low) else their_low, number if np.isnan(their_high) else their_high
-        found = UNMEASURED if pd.isna(estimate) else verdict(kind, low, high, numbers, tolerance=near, null=zero)
-        smallest = max(estimate - low, high - estimate) + (near if kind == "about" else 0) if found == UNDECIDED else np.nan
-        rows.append((estimate - (np.nan if said in SIDES else number), rule, found, smallest))
+        outcome = UNMEASURED if pd.isna(estimate) else verdict(kind, low, high, numbers, tolerance=near, null=zero)
+        smallest = max(estimate - low, high - estimate) + (near if kind == "about" else 0) if outcome == UNDECIDED else np.nan
+        rows.append((estimate - (np.nan if said in SIDES else number), rule, outcome, smallest))
     judged = pd.DataFrame(rows, columns=["difference", "rule", "verdict", "smallest"])
     new = theirs.join(judged.astype({"difference": float, "smallest": float}))
     return table.drop(columns=new.columns, errors="ignore").assign(**{name: new[name].array for name in new})
