@@ -109,25 +109,27 @@ def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFram
     axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
 
 
-def one_among_others(found: dict[str, pd.DataFrame], name: str) -> Figure:
+def one_among_others(results: dict[str, pd.DataFrame], name: str) -> Figure:
     """Accuracy, rank and survival of one model along the scale, and its drop per shift, with the others in grey.
 
-    `found` has a table (model, shift, scale, n, estimate, low, high) for each; alone, a classifier has no rank.
+    `results` has a table (model, shift, scale, n, estimate, low, high) for each; alone, a classifier has no rank.
     """
     layout = ConstrainedLayoutEngine(wspace=0.1)  # names of curves end well before the shifts begin
     figure, grid = plt.subplots(2, 2, figsize=(9, 6.5), layout=layout)
     titles = {"accuracy": "accuracy", "rank": "rank (1 is best)", "survival": "share without failure so far"}
     for axes, (kind, title) in zip(grid.flat, titles.items(), strict=False):
-        axes.set_visible(kind in found)
-        if kind in found:
-            curve_among_others(axes, found[kind][found[kind]["shift"] == ALL], name)
+        axes.set_visible(kind in results)
+        if kind in results:
+            curve_among_others(axes, results[kind][results[kind]["shift"] == ALL], name)
             axes.set(title=title, ylabel="")
-    if "rank" in found:
-        grid[0, 1].set_ylim(found["rank"]["model"].nunique() + 0.5, 0.5)
-    drops = found["drop"][found["drop"]["shift"] != ALL].query("scale == scale.max()")
-    own, others = drops[drops["model"] == name].sort_values("estimate", ascending=False), drops[drops["model"] != name]
-    grid[1, 1].plot(others["estimate"], others["shift"].map(own["shift"].tolist().index), "o", color=GREY, markersize=3, zorder=0)
-    dots(grid[1, 1], own, y="shift", order=own["shift"].tolist(), label="", reference=0)
+    if "rank" in results:
+        grid[0, 1].set_ylim(results["rank"]["model"].nunique() + 0.5, 0.5)
+    drops = results["drop"][results["drop"]["shift"] != ALL].query("scale == scale.max()")
+    drops_of_model, others = drops[drops["model"] == name].sort_values("estimate", ascending=False), drops[drops["model"] != name]
+    grid[1, 1].plot(
+        others["estimate"], others["shift"].map(drops_of_model["shift"].tolist().index), "o", color=GREY, markersize=3, zorder=0
+    )
+    dots(grid[1, 1], drops_of_model, y="shift", order=drops_of_model["shift"].tolist(), label="", reference=0)
     grid[1, 1].set_title(f"accuracy drop at scale {drops['scale'].max():g}")
     return figure
 

@@ -58,11 +58,11 @@ def axis_panels(
     for row, axis in zip(grid, members, strict=True):
         theirs = published[published["axis"] == axis].set_index("classifier")
         for panel, (name, table) in zip(row, measures.items(), strict=True):
-            own = table[table["axis"] == axis]
-            dots(panel, own, y="model", order=own["model"].tolist(), label=name, reference=references[name])
+            of_axis = table[table["axis"] == axis]
+            dots(panel, of_axis, y="model", order=of_axis["model"].tolist(), label=name, reference=references[name])
             if name in theirs:
-                printed = theirs[name].reindex(own["model"])
-                panel.plot(printed, range(len(own)), "D", markersize=4, markerfacecolor="none", color="0.35", zorder=3)
+                printed = theirs[name].reindex(of_axis["model"])
+                panel.plot(printed, range(len(of_axis)), "D", markersize=4, markerfacecolor="none", color="0.35", zorder=3)
             panel.label_outer()
         row[0].set_title(axis)
     figure.tight_layout()
@@ -87,17 +87,29 @@ def verdict_rows(axes: Axes, table: pd.DataFrame) -> None:
 def fitted_points(axes: Axes, table: pd.DataFrame, *, families: dict[str, list[str]]) -> None:
     """OOD against ID accuracy, a point per model in its family's colour with intervals, the line, and the diagonal of no loss (Fig. 23)."""
     for family, look in looks(families).items():
-        own = table[table["model"].isin(families[family])]
+        values = table[table["model"].isin(families[family])]
         across, up = (
-            np.clip([own[name] - own[f"{name}_low"], own[f"{name}_high"] - own[name]], 0, None).astype(float) for name in ("id", "ood")
+            np.clip([values[name] - values[f"{name}_low"], values[f"{name}_high"] - values[name]], 0, None).astype(float)
+            for name in ("id", "ood")
         )
         axes.errorbar(
-            own["id"], own["ood"], up, across, label=displayed(family), elinewidth=0.5, ecolor="0.8", markersize=5, linestyle="none", **look
+            values["id"],
+            values["ood"],
+            up,
+            across,
+            label=displayed(family),
+            elinewidth=0.5,
+            ecolor="0.8",
+            markersize=5,
+            linestyle="none",
+            **look,
         )
     line = table.sort_values("id")
     axes.plot(line["id"], line["expected"], color="0.2", linewidth=1, zorder=1)
     axes.axline((0.4, 0.4), (0.6, 0.6), color="0.7", linewidth=0.8, linestyle=":", zorder=0)
-    limits = [(own.min() - 0.15 * np.ptp(own) - 1e-3, own.max() + 0.15 * np.ptp(own) + 1e-3) for own in (table["id"], table["ood"])]
+    limits = [
+        (values.min() - 0.15 * np.ptp(values) - 1e-3, values.max() + 0.15 * np.ptp(values) + 1e-3) for values in (table["id"], table["ood"])
+    ]
     axes.set(xlabel="ID accuracy", ylabel="OOD accuracy", xlim=limits[0], ylim=limits[1])  # longer intervals are cut
 
 

@@ -78,8 +78,8 @@ def label_ends(axes: Axes) -> None:
 
     To be called when all is drawn, since it fixes the limits.
     """
-    named: Any = axes.get_legend_handles_labels()
-    curves, names = named
+    handles: Any = axes.get_legend_handles_labels()
+    curves, names = handles
     if not curves:
         return
     low, high = axes.get_ylim()
@@ -102,12 +102,12 @@ def panels(
     by: str = "shift",
     columns: int = 4,
     size: tuple[float, float] = (2.3, 2.1),
-    named: bool = False,
+    names_at_ends: bool = False,
     **settings,
 ) -> Figure:
     """One panel per level of `by`, all with the same axes, in the fixed order, drawn by a function of this wing; one legend for all.
 
-    `size` is that of a panel in inches; `named` writes the names of the curves at their ends in place of the legend. A level of `hue` looks
+    `size` is that of a panel in inches; `names_at_ends` writes the names of the curves at their ends in place of the legend. A level of `hue` looks
     the same in all panels.
     """
     levels = palette.ordered(table[by])
@@ -123,7 +123,7 @@ def panels(
         axes.tick_params(labelbottom=lowest, labelleft=leftmost)  # also above an empty place, where label_outer shows none
     for axes in grid.flat[len(levels) :]:
         axes.set_visible(False)
-    if named:
+    if names_at_ends:
         for axes in grid.flat[: len(levels)]:
             label_ends(axes)
     else:

@@ -31,11 +31,11 @@ def displayed(name: str) -> str:
 
 def families(models: Iterable[str], members: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
     """Family and classifiers, every classifier in one family, in the order of the classifiers; one of no family is one by itself."""
-    owner = {model: family for family, own in members.items() for model in own}
-    found: dict[str, list[str]] = {}
+    owner = {model: family for family, names in members.items() for model in names}
+    grouped: dict[str, list[str]] = {}
     for model in models:
-        found.setdefault(owner.get(model, model), []).append(model)
-    return found
+        grouped.setdefault(owner.get(model, model), []).append(model)
+    return grouped
 
 
 def fix(*, shifts: Iterable[str], grouped: Mapping[str, list[str]]) -> None:
@@ -67,12 +67,14 @@ def ordered(names: Iterable[str]) -> list[str]:
 def looks(names: Iterable[str]) -> dict[str, dict]:
     """Colour and marker of each name; one without a fixed look takes, in their order, what no other has, a colour of its own if any."""
     names = set(names)
-    own, known = sorted(names - FIXED.keys()), {name: fixed for name, fixed in FIXED.items() if name in names}
-    if not own:
-        return known
-    taken = [fixed["color"] for fixed in known.values()]
-    free = sorted((look(place) for place in range(PLACES) if look(place) not in known.values()), key=lambda one: one["color"] in taken)
-    return dict(zip(own, itertools.cycle(free), strict=False)) | known
+    unfixed, fixed_looks = sorted(names - FIXED.keys()), {name: fixed for name, fixed in FIXED.items() if name in names}
+    if not unfixed:
+        return fixed_looks
+    taken = [fixed["color"] for fixed in fixed_looks.values()]
+    free = sorted(
+        (look(place) for place in range(PLACES) if look(place) not in fixed_looks.values()), key=lambda one: one["color"] in taken
+    )
+    return dict(zip(unfixed, itertools.cycle(free), strict=False)) | fixed_looks
 
 
 @contextlib.contextmanager

@@ -44,10 +44,10 @@ def judged_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height wi
     below = round(0.3 * high)
     tiled(axes, pictures, below=below)
     for row, table in enumerate(groups.values()):
-        own = table.head(pictures.shape[1])
-        asked = own.filter(["class_probability", "mirrored_probability"]).to_numpy()
-        chances = [" / ".join(f"{chance:.2f}" for chance in row) for row in asked]
-        for column, (name, chance) in enumerate(zip(own["class"], chances, strict=True)):
+        shown = table.head(pictures.shape[1])
+        probabilities = shown.filter(["class_probability", "mirrored_probability"]).to_numpy()
+        chances = [" / ".join(f"{chance:.2f}" for chance in row) for row in probabilities]
+        for column, (name, chance) in enumerate(zip(shown["class"], chances, strict=True)):
             place = (column + 0.5) * (wide + 2), row * (high + 2 + below) + high + 2 + below / 2
             axes.text(*place, f"{name}\n{chance}", ha="center", va="center", fontsize=5, linespacing=1)
     axes.set_yticks(np.arange(len(groups)) * (high + 2 + below) + high / 2 + 1, list(groups))
@@ -79,11 +79,11 @@ def pictures(
     plain = tables.pick(folder / f"{UNSHIFTED}.parquet", trajectories, PAIR) if (folder / f"{UNSHIFTED}.parquet").exists() else None
     parts = []
     for row in trajectories.itertuples(index=False):
-        own = tables.pick(folder / f"{identifier(row.shift)}.parquet", trajectories[trajectories["shift"] == row.shift], PAIR)
-        parts += [own] if plain is None else [own, plain[plain[PAIR].eq([row[1], row[2]]).all(axis=1)].assign(shift=row.shift)]
-    found = pd.concat(parts, ignore_index=True).merge(trajectories.assign(place=range(len(trajectories))), on=tables.TRAJECTORY)
+        of_shift = tables.pick(folder / f"{identifier(row.shift)}.parquet", trajectories[trajectories["shift"] == row.shift], PAIR)
+        parts += [of_shift] if plain is None else [of_shift, plain[plain[PAIR].eq([row[1], row[2]]).all(axis=1)].assign(shift=row.shift)]
+    images = pd.concat(parts, ignore_index=True).merge(trajectories.assign(place=range(len(trajectories))), on=tables.TRAJECTORY)
     wanted = [(*key, scale) for key in trajectories[tables.TRAJECTORY].itertuples(index=False, name=None) for scale in scales]
-    chosen = found[found["scale"].isin(scales)]
+    chosen = images[images["scale"].isin(scales)]
     ordered = tables.complete(chosen, wanted, tables.KEY, str(folder)).sort_values(["place", "scale"])
     grid = tables.pictures(ordered[[*tables.KEY, "image"]], "strips")
     return grid.reshape(len(trajectories), len(scales), *grid.shape[1:])
@@ -158,8 +158,8 @@ def close_up(
     axes.set_xticks(range(len(scales)), [f"{scale:.5g}" for scale in scales])
     axes.set(xlabel="slider scale", ylabel=label)
     for model, look in palette.looks(table["model"].unique()).items():
-        own = table[table["model"] == model].sort_values("scale")
-        axes.plot(own["scale"].map(scales.index), own[value], markersize=4, linewidth=1.4, label=palette.displayed(model), **look)
+        curve = table[table["model"] == model].sort_values("scale")
+        axes.plot(curve["scale"].map(scales.index), curve[value], markersize=4, linewidth=1.4, label=palette.displayed(model), **look)
         if marked and marked[model] in scales:
             axes.axvline(scales.index(marked[model]), color=look["color"], linewidth=1, linestyle="--", zorder=0)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
