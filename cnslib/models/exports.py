@@ -19,13 +19,13 @@ def to_released(unet: UNet2DConditionModel, path: Path) -> dict[str, Tensor]:
     """The tensors of an adapter file of ours under their released names, bit for bit, with alpha beside each pair of factors."""
     adapters.require_complete(unet, path)
     config = json.loads(adapters.header(path)[adapters.CONFIG])
-    ours, found = safetensors.torch.load_file(path), {}
+    ours, released = safetensors.torch.load_file(path), {}
     for stem, name in stems(unet).items():
         down, up = ours[f"unet.{name}.lora_A.weight"], ours[f"unet.{name}.lora_B.weight"]
         exact = (torch.tensor(config["unet.lora_alpha"], dtype=kind) for kind in (down.dtype, torch.float32, torch.float64))
-        found[f"{stem}.{ALPHA}"] = next(alpha for alpha in exact if alpha.item() == config["unet.lora_alpha"])
-        found[f"{stem}.{DOWN}"], found[f"{stem}.{UP}"] = down, up
-    return found
+        released[f"{stem}.{ALPHA}"] = next(alpha for alpha in exact if alpha.item() == config["unet.lora_alpha"])
+        released[f"{stem}.{DOWN}"], released[f"{stem}.{UP}"] = down, up
+    return released
 
 
 def export_slider(unet: UNet2DConditionModel, source: Path, target: Path) -> None:

@@ -45,10 +45,10 @@ def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, ent
 
 def released_folder(folder: Path) -> Path:
     """Where the released sliders lie: the folder, or one below it, as unzipping makes it; ValueError where they lie in several."""
-    found = sorted({path.parents[1] for path in folder.rglob("*_class_*/*.pt")})
-    if len(found) > 1:
-        raise ValueError(f"sliders {folder} lie in {len(found)} folders, {found[0]} and {found[1]} among them; accepted: one of them")
-    return found[0] if found else folder
+    folders = sorted({path.parents[1] for path in folder.rglob("*_class_*/*.pt")})
+    if len(folders) > 1:
+        raise ValueError(f"sliders {folder} lie in {len(folders)} folders, {folders[0]} and {folders[1]} among them; accepted: one of them")
+    return folders[0] if folders else folder
 
 
 def released_path(folder: Path, shift: str, number: int, *, rank: int, alpha: float) -> Path:
@@ -60,6 +60,6 @@ def released_path(folder: Path, shift: str, number: int, *, rank: int, alpha: fl
     paths = [folder / name / f"{name}_last.pt" for name in names]
     if finished := [path for path in paths if path.exists()]:
         return finished[0]
-    earlier = sorted(found.name for path in paths for found in path.parent.glob("*.pt"))
-    told = f"its training stopped at {', '.join(earlier)}" if earlier else "accepted: the folders of the released training"
-    raise FileNotFoundError(f"slider {paths[0]} does not exist; {told}")
+    earlier = sorted(checkpoint.name for path in paths for checkpoint in path.parent.glob("*.pt"))
+    reason = f"its training stopped at {', '.join(earlier)}" if earlier else "accepted: the folders of the released training"
+    raise FileNotFoundError(f"slider {paths[0]} does not exist; {reason}")

@@ -64,9 +64,9 @@ class Output(nn.Module):
 def hugging_face(key: str, source: str, labels: list[str]) -> LoadedClassifier:
     """An image classifier of the transformers library, from a directory or an id; pickled weights are not accepted."""
     model, folder = pretrained(key, source, AutoModelForImageClassification)
-    own = [text for _, text in sorted(model.config.id2label.items())]
-    plain = own == [f"LABEL_{place}" for place in range(len(own))]
-    return Output(model, lambda given: given.logits), *processor(key, source, folder), [] if plain else own
+    names = [text for _, text in sorted(model.config.id2label.items())]
+    plain = names == [f"LABEL_{place}" for place in range(len(names))]
+    return Output(model, lambda given: given.logits), *processor(key, source, folder), [] if plain else names
 
 
 def pretrained(key: str, source: str, kind: Any, *, unused: tuple[str, ...] = ()) -> tuple[Any, str]:
@@ -94,36 +94,36 @@ def pretrained(key: str, source: str, kind: Any, *, unused: tuple[str, ...] = ()
 def processor(key: str, source: str, folder: str) -> tuple[Callable[[Image.Image], Tensor], dict[str, Any]]:
     """The transform of a directory or id of transformers, and its settings."""
     with encoders.loading_errors(key, source, "a model with its preprocessor_config.json"):
-        found = AutoImageProcessor.from_pretrained(folder, use_fast=False, trust_remote_code=False)  # nosec B615
-    settings = {key: value for key, value in found.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
-    return lambda image: found(image, return_tensors="pt")["pixel_values"][0], settings
+        processor = AutoImageProcessor.from_pretrained(folder, use_fast=False, trust_remote_code=False)  # nosec B615
+    settings = {key: value for key, value in processor.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
+    return lambda image: processor(image, return_tensors="pt")["pixel_values"][0], settings
 
 
 def torchvision_model(key: str, source: str, labels: list[str]) -> LoadedClassifier:
     """A model of torchvision with its newest ImageNet weights and their transform; with the weights of a file, under the same transform."""
     name, _, file = source.removeprefix(TORCHVISION).partition("@")
     with encoders.loading_errors(key, source, "torchvision:<name> of a classifier, or torchvision:<name>@<file of weights>"):
-        known = torchvision.models.get_model_weights(name).DEFAULT
+        newest = torchvision.models.get_model_weights(name).DEFAULT
         how = {"transform_input": True, "init_weights": False} if name in ("googlenet", "inception_v3") else {}  # as their weights ask
         model = torchvision.models.get_model(name, weights=None, num_classes=len(labels) if file else CATEGORIES, **how)
         if not file:
-            model.load_state_dict(known.get_state_dict(check_hash=True, weights_only=True))
+            model.load_state_dict(newest.get_state_dict(check_hash=True, weights_only=True))
     if file:
         weights.load(model, paths.resolve(file), key=key)
-    transform = known.transforms()
+    transform = newest.transforms()
     settings = {key: value for key, value in vars(transform).items() if not key.startswith("_") and key != "training"}
     return model, transform, settings | {"interpolation": transform.interpolation.value}, []
 
 
 def features(given: Any, model: Any, *, both: bool) -> Tensor:
     """What a linear head sees of a transformers backbone: the class token (with `both` then the mean patch), else the mean."""
-    found = given.last_hidden_state
-    if found.ndim == 4:
-        return found.mean(dim=(2, 3))
+    hidden = given.last_hidden_state
+    if hidden.ndim == 4:
+        return hidden.mean(dim=(2, 3))
     if not any(name.endswith("cls_token") for name, _ in model.named_parameters()):
-        return found.mean(dim=1)
-    patches = found[:, 1 + getattr(model.config, "num_register_tokens", 0) :]
-    return torch.cat([found[:, 0], patches.mean(dim=1)], dim=1) if both else found[:, 0]
+        return hidden.mean(dim=1)
+    patches = hidden[:, 1 + getattr(model.config, "num_register_tokens", 0) :]
+    return torch.cat([hidden[:, 0], patches.mean(dim=1)], dim=1) if both else hidden[:, 0]
 
 
 def linear_head(key: str, source: str, labels: list[str]) -> LoadedClassifier:
@@ -178,6 +178,6 @@ def onnx_file(key: str, source: str, labels: list[str]) -> LoadedClassifier:
     with encoders.loading_errors(key, source, "a directory with model.onnx and preprocessor_config.json"):
         network = Session(folder / "model.onnx")
     config = folder / "config.json"
-    named = sources.document(config, key=key).get("id2label", {}) if config.exists() else {}
-    own = [named[place] for place in sorted(named, key=int)]
-    return network, *processor(key, source, str(folder)), [] if own == [f"LABEL_{place}" for place in named] else own
+    by_place = sources.document(config, key=key).get("id2label", {}) if config.exists() else {}
+    names = [by_place[place] for place in sorted(by_place, key=int)]
+    return network, *processor(key, source, str(folder)), [] if names == [f"LABEL_{place}" for place in by_place] else names

@@ -71,10 +71,10 @@ def entries() -> dict[str, Entry]:
 
 def entry(name: str) -> Entry:
     """The registry's row of a classifier. ValueError suggests near names for an unknown one."""
-    known = entries()
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or list(known)
-    demand(name in known, "classifier of the paper", name, f"{', '.join(near)} (all {len(known)} are in published/{REGISTRY})")
-    return known[name]
+    registered = entries()
+    near = difflib.get_close_matches(name, registered, n=3, cutoff=0.5) or list(registered)
+    demand(name in registered, "classifier of the paper", name, f"{', '.join(near)} (all {len(registered)} are in published/{REGISTRY})")
+    return registered[name]
 
 
 def parse(source: str, *, key: str) -> Entry:
@@ -88,46 +88,46 @@ def parse(source: str, *, key: str) -> Entry:
 
 def build(source: str, *, key: str) -> tuple[nn.Module, dict[str, Any]]:
     """One of the paper's classifiers, its outputs in the order of ImageNet's classes, and its own preprocessing; errors name `key`."""
-    found = parse(source, key=key)
+    row = parse(source, key=key)
     special = {"timm": from_timm, "open_clip": from_open_clip, "linear_head": from_linear_head}
-    return special.get(found.kind, from_checkpoint)(found, key).eval().requires_grad_(False), found.settings
+    return special.get(row.kind, from_checkpoint)(row, key).eval().requires_grad_(False), row.settings
 
 
 def source_digest(source: str) -> str:
     """What such a source names: its text, the files at its path, and how its row says that the model is built."""
-    found = parse(source, key="classifier")
-    row = {name: getattr(entry(found.model), name) for name in BUILDING}
-    path = paths.resolve(found.local)  # an empty one is the whole repository
-    read = (units.directory_digest if path.is_dir() else units.file_digest) if found.local and path.exists() else lambda _: ""
+    parsed = parse(source, key="classifier")
+    row = {name: getattr(entry(parsed.model), name) for name in BUILDING}
+    path = paths.resolve(parsed.local)  # an empty one is the whole repository
+    read = (units.directory_digest if path.is_dir() else units.file_digest) if parsed.local and path.exists() else lambda _: ""
     return units.digest(recipes.REGISTRY, source, read(path), row)
 
 
-def from_timm(found: Entry, key: str, **arguments: Any) -> nn.Module:
+def from_timm(row: Entry, key: str, **arguments: Any) -> nn.Module:
     """A timm model with the weights of its own release, read strictly; position embeddings are resampled to the input."""
-    path = found.pinned(key)
+    path = row.pinned(key)
     overlay = {"file": str(path), "custom_load": False}  # the augreg models' own loader reads nothing but numpy archives
-    with encoders.loading_errors(key, str(path), f"weights of timm's {found.architecture}"):
-        model = timm.create_model(found.architecture, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
+    with encoders.loading_errors(key, str(path), f"weights of timm's {row.architecture}"):
+        model = timm.create_model(row.architecture, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
         weights.require_finite(model.state_dict(), path)
     return model
 
 
-def from_checkpoint(found: Entry, key: str) -> nn.Module:
+def from_checkpoint(row: Entry, key: str) -> nn.Module:
     """A fine-tuned vision transformer of MAE, MoCo v3 or DINO, VMamba, or AlexNet."""
     with torch.device("meta"):
-        if found.kind == "torchvision":
-            model = torchvision.models.get_model(found.architecture, weights=None, num_classes=CLASSES)
+        if row.kind == "torchvision":
+            model = torchvision.models.get_model(row.architecture, weights=None, num_classes=CLASSES)
         else:
-            pooling = {"global_pool": found.pooling} if found.pooling else {}
-            model = timm.create_model(found.architecture, num_classes=CLASSES, **pooling)
-    weights.load(model, found.pinned(key), key=key)
+            pooling = {"global_pool": row.pooling} if row.pooling else {}
+            model = timm.create_model(row.architecture, num_classes=CLASSES, **pooling)
+    weights.load(model, row.pinned(key), key=key)
     return model
 
 
-def from_open_clip(found: Entry, key: str) -> nn.Module:
+def from_open_clip(row: Entry, key: str) -> nn.Module:
     """A CLIP model as zero-shot classifier, with the 80 templates and 1,000 class names that open_clip carries."""
-    digests = {found.file: found.sha256, encoders.CLIP_FILES[0]: ""}
-    folder = sources.resolve_folder(found.local, found.hub, found.revision, key=key, sha256=digests)
+    digests = {row.file: row.sha256, encoders.CLIP_FILES[0]: ""}
+    folder = sources.resolve_folder(row.local, row.hub, row.revision, key=key, sha256=digests)
     with encoders.loading_errors(key, str(folder), "a directory of an open_clip model"):
         return zero_shot(encoders.Clip(str(folder)), open_clip.IMAGENET_CLASSNAMES)
 
@@ -140,15 +140,15 @@ def zero_shot(clip: encoders.Clip, names: Sequence[str]) -> encoders.ZeroShot:
     return encoders.ZeroShot(clip, texts)
 
 
-def from_linear_head(found: Entry, key: str) -> nn.Module:
+def from_linear_head(row: Entry, key: str) -> nn.Module:
     """A DINO or DINOv2 backbone with the released linear head.
 
     The local path is a directory with both files, or the head's file alone; the backbone then comes from the hub.
     """
-    head = sources.resolve(found.local, key=key, file=found.head)
-    beside = found.local if paths.resolve(found.local).is_dir() else ""
-    backbone = from_timm(Entry(**vars(found) | {"local": beside}), key, img_size=found.input_size, num_classes=0)
-    network = probe(backbone, head, features=found.features, key=key)
+    head = sources.resolve(row.local, key=key, file=row.head)
+    beside = row.local if paths.resolve(row.local).is_dir() else ""
+    backbone = from_timm(Entry(**vars(row) | {"local": beside}), key, img_size=row.input_size, num_classes=0)
+    network = probe(backbone, head, features=row.features, key=key)
     demand(network.head.out_features == CLASSES, f"{key}, outputs of {head}", network.head.out_features, str(CLASSES))
     return network
 
@@ -178,8 +178,8 @@ class Probe(nn.Module):
     def features(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch features"]:
         """What the head sees."""
         how: dict = {"indices": self.blocks, "return_prefix_tokens": True, "norm": True, "output_fmt": "NLC"}
-        found = self.backbone.forward_intermediates(image, intermediates_only=True, **how)  # type: ignore[operator]
-        parts = [prefix[:, 0] for _, prefix in found] + [found[-1][0].mean(dim=1)]
+        blocks = self.backbone.forward_intermediates(image, intermediates_only=True, **how)  # type: ignore[operator]
+        parts = [prefix[:, 0] for _, prefix in blocks] + [blocks[-1][0].mean(dim=1)]
         return torch.stack(parts, dim=-1 if self.interleaved else 1).flatten(1)
 
     def forward(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch classes"]:

@@ -83,8 +83,8 @@ def load_tokens(pipe: StableDiffusionPipeline, tokens: Path, classes: list[str])
     """Adds the IN* tokens of the classes to the pipeline's vocabulary, from their textual-inversion files."""
     for name in classes:
         pipe.load_textual_inversion(tokens / f"{identifier(name)}.safetensors", use_safetensors=True, local_files_only=True)
-        known = token(name) in pipe.tokenizer.get_vocab()  # an unknown one would be spelled out silently
-        demand(known, f"{tokens / identifier(name)}.safetensors, tokens", None, f"{token(name)}, which the inversion step defines")
+        present = token(name) in pipe.tokenizer.get_vocab()  # an unknown one would be spelled out silently
+        demand(present, f"{tokens / identifier(name)}.safetensors, tokens", None, f"{token(name)}, which the inversion step defines")
 
 
 @torch.no_grad()

@@ -58,15 +58,15 @@ def read_files(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
 
 def read_file(path: Path, number: int) -> Vector:
     """The vector in a token file: a bare tensor, {word: tensor}, or {"placeholder": (word, tensor)}; ValueError for anything else."""
-    found = weights.contents(path)
-    if isinstance(found, dict) and len(found) == 1:
-        ((text, found),) = found.items()
-        if text == "placeholder" and isinstance(found, tuple | list) and len(found) == 2:
-            text, found = found
+    vector = weights.contents(path)
+    if isinstance(vector, dict) and len(vector) == 1:
+        ((text, vector),) = vector.items()
+        if text == "placeholder" and isinstance(vector, tuple | list) and len(vector) == 2:
+            text, vector = vector
         require_word(text, number, path)
-    if not isinstance(found, Tensor) or found.shape[-1:] != (found.numel(),) or not found.isfinite().all():
+    if not isinstance(vector, Tensor) or vector.shape[-1:] != (vector.numel(),) or not vector.isfinite().all():
         raise ValueError(f"{path} holds no vector of finite numbers; accepted: a tensor, {{word: tensor}}, placeholder: (word, tensor)")
-    return found.detach().flatten().clone()
+    return vector.detach().flatten().clone()
 
 
 def read_encoder(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
@@ -79,15 +79,15 @@ def read_encoder(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
     words: Any = listed.get("tokens") if isinstance(listed, dict) else None
     demand(isinstance(words, list), f"{folder / 'tokens.pt'}, tokens", words, "the list of the tokens by ImageNet index")
     tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer", local_files_only=True)  # a folder  # nosec B615
-    found = {}
+    vectors = {}
     for name, number in classes.items():
         text = words[number] if number < len(words) else ""
         require_word(text, number, folder / "tokens.pt")
         ids = tokenizer(text, add_special_tokens=False).input_ids
         if len(ids) != 1 or ids[0] >= len(matrix):
             raise ValueError(f"{folder}: token {text!r} becomes {len(ids)} words {ids[:3]}; accepted: one, of the {len(matrix)} embeddings")
-        found[name] = matrix[ids[0]].clone()
-    return found
+        vectors[name] = matrix[ids[0]].clone()
+    return vectors
 
 
 def read_rows(path: Path, classes: Mapping[str, int], *, vocabulary: int) -> dict[str, Vector]:
@@ -103,9 +103,9 @@ def read_rows(path: Path, classes: Mapping[str, int], *, vocabulary: int) -> dic
 def embeddings(path: Path) -> Float[Tensor, "words width"]:
     """The input embeddings of a CLIP text encoder, of either naming: a weight file, or a folder with one."""
     files = [path / name for name in ("model.safetensors", "pytorch_model.bin")] if path.is_dir() else [path]
-    found = weights.read_weights(next((file for file in files if file.exists()), files[0]))
-    rows = [found[name] for name in (ROWS, OLD + ROWS) if name in found]
-    demand(len(rows) == 1, f"{path}, tensors", list(found)[:2], f"the weights of a CLIPTextModel, {ROWS} among them")
+    tensors = weights.read_weights(next((file for file in files if file.exists()), files[0]))
+    rows = [tensors[name] for name in (ROWS, OLD + ROWS) if name in tensors]
+    demand(len(rows) == 1, f"{path}, tensors", list(tensors)[:2], f"the weights of a CLIPTextModel, {ROWS} among them")
     return rows[0]
 
 

@@ -36,11 +36,11 @@ default_cfgs = generate_default_cfgs({"vssm_base_v0.untrained": CONFIG})
 def scan(u: Read, step: Read, rate: Float[Tensor, "4 channels states"], write: Tensor, look: Tensor) -> Read:
     """y_t = C_t h_t of h_t = exp(step_t A) h_(t-1) + step_t B_t u_t, h_0 = 0; `rate` is A, and [batch 4 states length] are B and C."""
     inputs = [part.movedim(-1, 0).contiguous() for part in (step, step * u, write, look)]  # step by step through memory
-    state, seen = u.new_zeros(*u.shape[:-1], rate.shape[-1]), []
+    state, outputs = u.new_zeros(*u.shape[:-1], rate.shape[-1]), []
     for pace, added, into, out in zip(*inputs, strict=True):
         state = (pace[..., None] * rate).exp() * state + added[..., None] * into[:, :, None]
-        seen.append((state * out[:, :, None]).sum(-1))
-    return torch.stack(seen, -1)
+        outputs.append((state * out[:, :, None]).sum(-1))
+    return torch.stack(outputs, -1)
 
 
 def cross_scan(x: Map) -> Read:

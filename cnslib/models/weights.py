@@ -55,15 +55,17 @@ def contents(path: Path) -> object:
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Tensors by name, taken out of the container that a training script put them in. ValueError also where a file holds anything else."""
-    found: Any = contents(path)
-    if isinstance(found, dict):
-        found = next((found[name] for name in CONTAINERS if isinstance(found.get(name), dict)), found)
-    others = [key for key, value in found.items() if not isinstance(value, Tensor)] if isinstance(found, dict) else [type(found).__name__]
-    if others or not found:
-        told = ", ".join(map(str, others[:2])) or "no tensors"
-        raise ValueError(f"{path} holds {told}; accepted: tensors by name, bare or under {', '.join(CONTAINERS)}")
-    require_finite(found, path)
-    return found
+    tensors: Any = contents(path)
+    if isinstance(tensors, dict):
+        tensors = next((tensors[name] for name in CONTAINERS if isinstance(tensors.get(name), dict)), tensors)
+    others = (
+        [key for key, value in tensors.items() if not isinstance(value, Tensor)] if isinstance(tensors, dict) else [type(tensors).__name__]
+    )
+    if others or not tensors:
+        holds = ", ".join(map(str, others[:2])) or "no tensors"
+        raise ValueError(f"{path} holds {holds}; accepted: tensors by name, bare or under {', '.join(CONTAINERS)}")
+    require_finite(tensors, path)
+    return tensors
 
 
 def require_finite(tensors: Mapping[str, Tensor], where: object) -> None:
@@ -85,22 +87,22 @@ def header(path: Path) -> dict[str, str]:
 
 def renamed(tensors: Mapping[str, Tensor], path: Path, names: Mapping[str, str] = RENAMES) -> dict[str, Tensor]:
     """The tensors of a file under timm's names: prefixes cut, OpenMMLab's or other `names` replaced, MoCo's other networks out."""
-    found = {name: value for name, value in tensors.items() if not name.startswith(OTHERS)}
+    kept = {name: value for name, value in tensors.items() if not name.startswith(OTHERS)}
     result = {}
-    for name, value in found.items():
+    for name, value in kept.items():
         name = name[PREFIX.match(name).end() :]  # type: ignore[union-attr]
         result[next((re.sub(f"^{old}", new, name) for old, new in names.items() if re.match(old, name)), name)] = value
-    if len(result) < len(found):
-        raise ValueError(f"{path} holds {len(found) - len(result)} tensors under two names; accepted: one network")
+    if len(result) < len(kept):
+        raise ValueError(f"{path} holds {len(kept) - len(result)} tensors under two names; accepted: one network")
     return result
 
 
 def unwrap(path: Path, target: Path) -> None:
     """Writes the tensors of a safetensors file without the prefixes of `torch.compile` and of data parallel training."""
-    found = read_weights(path)
-    tensors = {re.sub(r"^(?:_orig_mod\.|module\.)+", "", name): value for name, value in found.items()}
-    if len(tensors) < len(found):
-        raise ValueError(f"{path} holds {len(found) - len(tensors)} tensors under two names; accepted: one network")
+    wrapped = read_weights(path)
+    tensors = {re.sub(r"^(?:_orig_mod\.|module\.)+", "", name): value for name, value in wrapped.items()}
+    if len(tensors) < len(wrapped):
+        raise ValueError(f"{path} holds {len(wrapped) - len(tensors)} tensors under two names; accepted: one network")
     safetensors.torch.save_file(tensors, target, {"format": "pt"})
 
 
@@ -124,13 +126,13 @@ def shapes(tensors: Mapping[str, Tensor]) -> Shapes:
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
-def require_same(found: Shapes, wanted: Shapes, what: str, accepted: str) -> None:
+def require_same(present: Shapes, wanted: Shapes, what: str, accepted: str) -> None:
     """Raises ValueError, counting what differs, unless a file has the tensors that a network has, each of its shape, and no other."""
-    both = found.keys() & wanted.keys()
-    reshaped = {name for name in both if found[name] != wanted[name]}
-    faults = {"missing": wanted.keys() - both, "unexpected": found.keys() - both, "of another shape": reshaped}
+    both = present.keys() & wanted.keys()
+    reshaped = {name for name in both if present[name] != wanted[name]}
+    faults = {"missing": wanted.keys() - both, "unexpected": present.keys() - both, "of another shape": reshaped}
     if any(faults.values()):
-        counts = [f"{len(own)} {fault}" + (f" ({', '.join(sorted(own)[:3])})" if own else "") for fault, own in faults.items()]
+        counts = [f"{len(names)} {fault}" + (f" ({', '.join(sorted(names)[:3])})" if names else "") for fault, names in faults.items()]
         raise ValueError(f"{what}: {len(both) - len(reshaped)} tensors match, {', '.join(counts)}; accepted: {accepted}")
 
 
