@@ -46,7 +46,7 @@ def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> I
     try:
         with contextlib.closing(prepared(batches, transforms, size=size, device=group[0].device)) as fed:
             for rows, inputs in fed:
-                yield rows, [found[: len(rows)] for found in outputs(group, inputs)]
+                yield rows, [filled[: len(rows)] for filled in outputs(group, inputs)]
     finally:
         torch.set_num_threads(threads)  # the helpers have set that of threads still to come
 
@@ -74,8 +74,8 @@ def prepared(
         images = [Image.fromarray(np.asarray(picture())) for picture in pictures]
         inputs = {}
         for name, transform in transforms.items():
-            seen = [transform(image) for image in images]
-            pixels = torch.stack(seen + [seen[-1]] * (size - len(seen)))
+            transformed = [transform(image) for image in images]
+            pixels = torch.stack(transformed + [transformed[-1]] * (size - len(transformed)))
             inputs[name] = pixels.pin_memory() if pinned else pixels
         return rows, inputs
 
@@ -213,12 +213,12 @@ def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: 
     """The predictions of every classifier, a table each, for all pictures; they are read off the logits while the networks work on."""
     parts: list[Future] = []
     with ThreadPoolExecutor(1) as thread, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
-        for rows, found in logits(group, batches, size=size):
+        for rows, outputs_of_batch in logits(group, batches, size=size):
             if parts:
                 parts[-1].result()  # so that logits do not pile up
-            parts.append(thread.submit(list, map(answers, group, itertools.repeat(rows), found)))
+            parts.append(thread.submit(list, map(answers, group, itertools.repeat(rows), outputs_of_batch)))
             bar.update(len(rows))
-    return [pd.concat(own, ignore_index=True) for own in zip(*(part.result() for part in parts), strict=True)]
+    return [pd.concat(of_classifier, ignore_index=True) for of_classifier in zip(*(part.result() for part in parts), strict=True)]
 
 
 def batch_logits(classifier: Classifier, pictures: Sequence[UInt8[np.ndarray, "height width 3"]], *, size: int) -> Logits:

@@ -72,14 +72,14 @@ def stamp(images: Path, shift: str, judges: Judges) -> str:
     return recipes.ALIGNMENT.stamp(shift, made, models)
 
 
-def look(images: Path, shift: str, judges: Judges, seen: pd.DataFrame) -> Views:
-    """Shows every image of one shift to both encoders once; the oracle has `seen` them, under one shift and at scale 0."""
+def look(images: Path, shift: str, judges: Judges, readings: pd.DataFrame) -> Views:
+    """Shows every image of one shift to both encoders once; `readings` are the oracle's, under one shift and at scale 0."""
     table = artifacts.images(images, shift)
     pictures = tables.pictures(table, units.file_of(shift))
     features = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
     row = ["class", "seed", "scale"]
-    known = table[row].merge(seen[[*row, "class_probability"]], on=row, how="left", validate="one_to_one")
-    return Views(table.drop(columns="image"), *features, known["class_probability"].to_numpy())
+    matched = table[row].merge(readings[[*row, "class_probability"]], on=row, how="left", validate="one_to_one")
+    return Views(table.drop(columns="image"), *features, matched["class_probability"].to_numpy())
 
 
 def measure(shift: str, shifted: Views, unshifted: Views, clip: Clip) -> pd.DataFrame:
@@ -115,10 +115,10 @@ def join(first: Views, second: Views) -> Views:
 def gallery(images: Path, groups: dict[str, pd.DataFrame], *, columns: int) -> UInt8[np.ndarray, "groups columns height width 3"]:
     """The images of the first rows of some tables, one row of pictures per table; white where a table has fewer rows."""
     rows = pd.concat([table.head(columns).assign(group=name) for name, table in groups.items()])
-    found = artifacts.with_pictures(images, rows)
-    pictures = tables.pictures(found, str(images)) if len(found) else np.zeros((0, 1, 1, 3), np.uint8)
+    images_of_rows = artifacts.with_pictures(images, rows)
+    pictures = tables.pictures(images_of_rows, str(images)) if len(images_of_rows) else np.zeros((0, 1, 1, 3), np.uint8)
     sheet = np.full((len(groups), columns, *pictures.shape[1:]), 255, np.uint8)
-    sheet[found["group"].map(list(groups).index).astype(int), found.groupby("group").cumcount()] = pictures
+    sheet[images_of_rows["group"].map(list(groups).index).astype(int), images_of_rows.groupby("group").cumcount()] = pictures
     return sheet
 
 
@@ -142,19 +142,21 @@ def predict(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 
     blind = not hasattr(oracle, "parts")
     classes, *sight = [oracle.class_probability(pictures)] if blind else oracle.parts(pictures)
     probability = (classes if blind else classes.softmax(dim=1)).numpy()
-    own = probability[np.arange(len(table)), [oracle.labels.index(name) for name in table["class"]]].astype(float).round(6)
-    found = table[tables.KEY].assign(**{CLASS: own})
+    class_probability = probability[np.arange(len(table)), [oracle.labels.index(name) for name in table["class"]]].astype(float).round(6)
+    readings = table[tables.KEY].assign(**{CLASS: class_probability})
     if blind:
-        return found.assign(oracle=np.nan, named=BLIND)
+        return readings.assign(oracle=np.nan, named=BLIND)
     shifts, severity = sight
-    named = pd.DataFrame(shifts.softmax(dim=1).double().numpy(), columns=[*SHIFTS, UNSHIFTED], index=table.index)
-    return found.assign(oracle=severity[:, 0].sigmoid().double().numpy().round(6), named=named.idxmax(axis=1)).join(named)
+    shift_probabilities = pd.DataFrame(shifts.softmax(dim=1).double().numpy(), columns=[*SHIFTS, UNSHIFTED], index=table.index)
+    return readings.assign(oracle=severity[:, 0].sigmoid().double().numpy().round(6), named=shift_probabilities.idxmax(axis=1)).join(
+        shift_probabilities
+    )
 
 
-def of_shift(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
+def of_shift(readings: pd.DataFrame, shift: str) -> pd.DataFrame:
     """What the oracle predicts of one shift: `asked` is its severity times the probability that it gives to that shift, if it knows it."""
-    asked = (seen["oracle"] * seen.get(shift, np.nan)).round(6)
-    return seen[[*tables.KEY, CLASS, "oracle", "named"]].assign(shift=shift, asked=asked)
+    requested = (readings["oracle"] * readings.get(shift, np.nan)).round(6)
+    return readings[[*tables.KEY, CLASS, "oracle", "named"]].assign(shift=shift, asked=requested)
 
 
 def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.DataFrame:
@@ -162,22 +164,22 @@ def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path
     made = {name: units.verified(images / units.file_of(name)) for name in (UNSHIFTED, *shifts)}
     stamps = {one: recipes.ORACLE_PREDICTIONS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
 
-    def seen(shift: str) -> pd.DataFrame:
+    def predictions(shift: str) -> pd.DataFrame:
         table = artifacts.images(images, shift)
         return predict(table, tables.pictures(table, units.file_of(shift)), oracle=oracle)
 
-    rows = lambda shift, unshifted: of_shift(pd.concat([unshifted, seen(shift)]), shift)  # noqa: E731
-    return workers.stored(stamps, rows, oracle_schema, folder=folder, device=oracle.device, common=lambda: [seen(UNSHIFTED)])
+    rows = lambda shift, unshifted: of_shift(pd.concat([unshifted, predictions(shift)]), shift)  # noqa: E731
+    return workers.stored(stamps, rows, oracle_schema, folder=folder, device=oracle.device, common=lambda: [predictions(UNSHIFTED)])
 
 
-def beside(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+def beside(readings: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """What the oracle predicts beside the filter's cosines, with the readings of the two encoders, `alignment` and `distance`.
 
     Alignment: cosine with the caption in the shift minus that of the class alone. Distance: 1 - cosine with scale 0. ValueError for other
     images.
     """
-    tables.complete(seen, scores[tables.KEY].itertuples(index=False, name=None), tables.KEY, "the oracle's predictions")
-    both = seen.drop(columns=CLASS).merge(scores, on=tables.KEY, validate="one_to_one")
+    tables.complete(readings, scores[tables.KEY].itertuples(index=False, name=None), tables.KEY, "the oracle's predictions")
+    both = readings.drop(columns=CLASS).merge(scores, on=tables.KEY, validate="one_to_one")
     return both.assign(alignment=both["clip_class_shift"] - both["clip_class"], distance=1 - both["image_reference"])
 
 
@@ -212,15 +214,15 @@ def started_in_class(scores: pd.DataFrame) -> pd.Series:
 
 def labelled_images(scores: pd.DataFrame) -> pd.DataFrame:
     """The shifted images whose trajectory starts in class: the population of Table 2b. ValueError where none does."""
-    found = scores[started_in_class(scores) & (scores["scale"] != 0)]
+    started = scores[started_in_class(scores) & (scores["scale"] != 0)]
     best = float(scores.loc[scores["scale"] == 0, "class_probability"].max())
     demand(
-        len(found) > 0,
+        len(started) > 0,
         "base.oracle, its best probability for the class of an unshifted image",
         best,
         f"{RECOGNITION_THRESHOLD} or more for some",
     )
-    return found
+    return started
 
 
 def labelled_by(scores: pd.DataFrame, images: Path, *, files: list[str], labels: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -233,18 +235,18 @@ def labelled_by(scores: pd.DataFrame, images: Path, *, files: list[str], labels:
     projects = [paths.resolve(file) for file in files]
     probability, shifts = scores["class_probability"], set(scores["shift"])
     if projects:
-        named = {Path(name).stem for name, _ in annotations.answered(projects[0])}
-        asked = artifacts.with_pictures(images, scores[[stem in named for stem in annotations.stems(scores)]])
-        kinds = annotations.joined(annotations.annotated(projects, asked, "labels.files"))
-        shifts = set(asked["shift"])
+        labelled_stems = {Path(name).stem for name, _ in annotations.answered(projects[0])}
+        labelled_rows = artifacts.with_pictures(images, scores[[stem in labelled_stems for stem in annotations.stems(scores)]])
+        kinds = annotations.joined(annotations.annotated(projects, labelled_rows, "labels.files"))
+        shifts = set(labelled_rows["shift"])
         probability = probability.mask(scores["shift"].isin(shifts), probability.clip(lower=1 / labels))
         word = kinds.map(dict(zip(annotations.KINDS, (1.0, 1 / labels, 0.0), strict=True))).reindex(scores.index)
         unshifted = (
             word.where(scores["scale"] == 0).groupby([scores[key] for key in PAIR]).transform("min")
         )  # one image, whatever the shift
         probability = word.mask(scores["scale"] == 0, unshifted).fillna(probability)
-    found = scores.assign(class_probability=probability, oracle_ooc=out_of_class(probability, labels=labels))
-    return found, labelled_images(found[found["shift"].isin(shifts)])
+    labelled = scores.assign(class_probability=probability, oracle_ooc=out_of_class(probability, labels=labels))
+    return labelled, labelled_images(labelled[labelled["shift"].isin(shifts)])
 
 
 def thresholds(labelled: pd.DataFrame, recall: float) -> dict[str, float]:
@@ -297,24 +299,24 @@ def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> 
 
 def compare(labelled: pd.DataFrame, *, recall: float, settings: Filtering) -> pd.DataFrame:
     """Table 2b: every rule's TPR, FPR and accuracy, cross-validated and, for comparison, at thresholds from the same labels."""
-    own = thresholds(labelled, recall)
+    cuts = thresholds(labelled, recall)
     rows = []
     for name, rule in rules(settings.passes).items():
-        verdicts = keeps(rule, labelled, own), cross_validated(rule, labelled, recall=recall)
+        verdicts = keeps(rule, labelled, cuts), cross_validated(rule, labelled, recall=recall)
         for judged_on, keep in zip(JUDGED_ON, verdicts, strict=True):
-            found = quality(labelled, keep, settings=settings.bootstrap)
-            rows += [{"rule": name, "judged on": judged_on, "measure": measure, **found[measure]} for measure in MEASURES]
+            records = quality(labelled, keep, settings=settings.bootstrap)
+            rows += [{"rule": name, "judged on": judged_on, "measure": measure, **records[measure]} for measure in MEASURES]
     return pd.DataFrame(rows)
 
 
 def sweep(scores: pd.DataFrame, labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
     """The cross-validated quality of k of four for every k, and the share of trajectories that enter the benchmark by it."""
-    own, zero, rows = thresholds(labelled, settings.recall), scores[scores["scale"] == 0], []
+    cuts, zero, rows = thresholds(labelled, settings.recall), scores[scores["scale"] == 0], []
     for passes in range(1, len(DETECTORS) + 1):
         rule = Rule(DETECTORS, passes)
-        found = quality(labelled, cross_validated(rule, labelled, recall=settings.recall), settings=settings.bootstrap)
-        found["kept"] = bootstrap.rate(enters(scores, keeps(rule, scores, own))[zero.index], zero, settings=settings.bootstrap)
-        rows += [{"passes": passes, "measure": measure, **record} for measure, record in found.items()]
+        records = quality(labelled, cross_validated(rule, labelled, recall=settings.recall), settings=settings.bootstrap)
+        records["kept"] = bootstrap.rate(enters(scores, keeps(rule, scores, cuts))[zero.index], zero, settings=settings.bootstrap)
+        rows += [{"passes": passes, "measure": measure, **record} for measure, record in records.items()]
     return pd.DataFrame(rows)
 
 
@@ -323,8 +325,8 @@ def sensitivity(aligned: pd.DataFrame, labels: dict[str, int], recalls: list[flo
     rows = {}
     for (name, chance), recall in itertools.product(labels.items(), recalls):
         part = labelled_images(aligned.assign(oracle_ooc=out_of_class(aligned["class_probability"], labels=chance)))
-        found = quality(part, cross_validated(rules(settings.passes)["ours"], part, recall=recall), settings=settings.bootstrap)
-        rows[name, recall] = {"out of class": found["tpr"]["n"]} | {measure: found[measure]["estimate"] for measure in MEASURES}
+        records = quality(part, cross_validated(rules(settings.passes)["ours"], part, recall=recall), settings=settings.bootstrap)
+        rows[name, recall] = {"out of class": records["tpr"]["n"]} | {measure: records[measure]["estimate"] for measure in MEASURES}
     return pd.DataFrame(rows).T.rename_axis(["label", "recall"])
 
 

@@ -250,8 +250,8 @@ def generate(
     files = {UNSHIFTED: (f"{UNSHIFTED}.parquet", stamped(scales=[0.0]))}
     for shift in shifts:
         digests = [adapters.file_digest(slider_path(sliders, shift, name)) for name in classes]
-        told = others if sampler.mode.merged else scales  # as in the stamps of tables that are there
-        files[shift] = f"{identifier(shift)}.parquet", stamped(scales=told, sliders=digests)
+        stamped_scales = others if sampler.mode.merged else scales  # as in the stamps of tables that are there
+        files[shift] = f"{identifier(shift)}.parquet", stamped(scales=stamped_scales, sliders=digests)
     shelf = units.Shelf(folder, files)
     if waiting := shelf.waiting():
         draw_shards(sampler, {shift: shelf[shift] for shift in waiting}, classes, sliders=sliders, scales=others, seeds=seeds)
@@ -286,22 +286,22 @@ def draw_shards(
     parts = units.Shelf(next(iter(shards.values())).path.parent / PARTS, files, "*/*.parquet")
     missing = parts.waiting()
     sampler.prepare(list(dict.fromkeys(name for _, name in missing)), seeds=seeds)
-    pieces = []
+    jobs = []
     for shift, name in missing:
         drawn = (None, [0.0]) if shift == UNSHIFTED else (slider_path(sliders, shift, name), scales)
-        pieces.append((sampler, shift, name, *drawn, seeds, parts[shift, name]))
-    workers.each(draw_part, pieces, device=sampler.pipe.device, desc="images")
+        jobs.append((sampler, shift, name, *drawn, seeds, parts[shift, name]))
+    workers.each(draw_part, jobs, device=sampler.pipe.device, desc="images")
     for shift, unit in shards.items():
-        own = [tables.read(parts.paths[shift, name], tables.images) for name in classes]
-        tables.write_unit(pd.concat(own, ignore_index=True), unit, tables.images)
+        images_of_shift = [tables.read(parts.paths[shift, name], tables.images) for name in classes]
+        tables.write_unit(pd.concat(images_of_shift, ignore_index=True), unit, tables.images)
     shutil.rmtree(parts.folder)
 
 
 def draw_part(sampler: Sampler, shift: str, name: str, slider: Path | None, scales: list[float], seeds: int, unit: units.Unit) -> None:
     """Draws and writes the rows of one class in one shift, or of its unshifted images where there is no slider."""
     drawn = enumerate(sampler.trajectories(name, slider, scales, seeds), start=1)
-    found = [row for seed, images in drawn for row in rows(shift, name, seed, scales, images, quality=sampler.settings.quality)]
-    tables.write_unit(pd.DataFrame(found), unit, tables.images)
+    records = [row for seed, images in drawn for row in rows(shift, name, seed, scales, images, quality=sampler.settings.quality)]
+    tables.write_unit(pd.DataFrame(records), unit, tables.images)
 
 
 def rows(shift: str, name: str, seed: int, scales: list[float], images: Images, *, quality: int) -> Iterator[dict]:

@@ -112,12 +112,12 @@ def names_no_shift(
     clip: Clip, classes: list[str], pictures: UInt8[np.ndarray, "rows height width 3"], *, shifts: list[str]
 ) -> Bool[np.ndarray, "rows"]:
     """Whether each picture is closer to the caption of its class alone than to that of its class in any shift."""
-    found, features = np.empty(len(pictures), bool), clip.image_features(pictures)
+    unshifted, features = np.empty(len(pictures), bool), clip.image_features(pictures)
     for name in set(classes):
-        own = np.array(classes) == name
+        of_class = np.array(classes) == name
         words = [PROMPT.format(token=name), *(SHIFT_PROMPT.format(token=name, text=f"in {shift}") for shift in shifts)]
-        found[own] = ((features[own] @ clip.text_features(words).T).argmax(dim=1) == 0).numpy()
-    return found
+        unshifted[of_class] = ((features[of_class] @ clip.text_features(words).T).argmax(dim=1) == 0).numpy()
+    return unshifted
 
 
 def per_slider(table: pd.DataFrame) -> pd.DataFrame:
@@ -147,8 +147,8 @@ def curves(table: pd.DataFrame, column: str, *, confidence: float) -> pd.DataFra
     """Mean of a column over the sliders of each shift, per scale (shift, scale, n, estimate, low, high); t interval about other classes."""
     means = table.groupby([*SLIDER, "scale"])[column].mean().reset_index()
     groups = means.groupby(["shift", "scale"])[column]
-    found = [(key, bootstrap.independent_mean(values.to_numpy(), confidence=confidence)) for key, values in groups]
-    return pd.DataFrame([{"shift": shift, "scale": scale, **record} for (shift, scale), record in found])
+    records = [(key, bootstrap.independent_mean(values.to_numpy(), confidence=confidence)) for key, values in groups]
+    return pd.DataFrame([{"shift": shift, "scale": scale, **record} for (shift, scale), record in records])
 
 
 def stored_strips(
@@ -176,7 +176,7 @@ def pilot_readings(
     its severity times the probability of the asked shift, `named` whether that shift is the most probable, `kept` whether the class has at
     least one half. Makes what is missing or outdated in `folder`; sliders are not kept.
     """
-    pilot, stamps, own = settings.pilot, {}, {}
+    pilot, stamps, settings_of = settings.pilot, {}, {}
     if not pilot.etas:
         return pd.DataFrame(columns=[*pilot_schema.columns])
     demand(recipe in training.RECIPES, "base.recipe", recipe, f"{', '.join(training.RECIPES)}: a pilot trains its sliders itself")
@@ -185,10 +185,10 @@ def pilot_readings(
     for (shift, etas), name in itertools.product(pilot.etas.items(), pilot.classes):
         for eta in etas:
             key = eta, shift, name
-            own[key] = dataclasses.replace(settings, eta=eta, etas={})
-            trained = training.stamp(shift, name, settings=own[key], origin=origin, recipe=recipe)
+            settings_of[key] = dataclasses.replace(settings, eta=eta, etas={})
+            trained = training.stamp(shift, name, settings=settings_of[key], origin=origin, recipe=recipe)
             stamps[key] = recipes.PILOT.stamp(trained, *shared)
-    rows = functools.partial(measure_pilot, sampler, own, scales=scales, recipe=recipe, origin=origin, oracle=oracle)
+    rows = functools.partial(measure_pilot, sampler, settings_of, scales=scales, recipe=recipe, origin=origin, oracle=oracle)
     file = lambda key: f"{identifier(key[1])}/{identifier(key[2])}-{key[0]}.parquet"  # noqa: E731
     how: dict = {"folder": folder, "device": sampler.pipe.device, "file": file, "pattern": "*/*.parquet"}
     return workers.stored(stamps, rows, pilot_schema, **how)
@@ -196,7 +196,7 @@ def pilot_readings(
 
 def measure_pilot(
     sampler: generation.Sampler,
-    own: dict[tuple, Sliders],
+    settings_of: dict[tuple, Sliders],
     key: tuple[float, str, str],
     *,
     scales: list[float],
@@ -205,36 +205,38 @@ def measure_pilot(
     oracle: Oracle,
 ) -> pd.DataFrame:
     """Trains one slider; what the oracle predicts for its pictures."""
-    (_, shift, name), settings, parts = key, own[key], []
+    (_, shift, name), settings, parts = key, settings_of[key], []
     place = SHIFTS.index(shift)
     with tempfile.TemporaryDirectory() as scratch:
         made = training.make_sliders(sampler.pipe, [shift], [name], recipe=recipe, settings=settings, origin=origin, folder=Path(scratch))
         for seed in range(1, settings.pilot.seeds + 1):
             classes, shifts, severity = oracle.parts(images_of(sampler, made[shift, name], name, seed, scales))
-            asked = severity[:, 0].sigmoid() * shifts.softmax(dim=1)[:, place]
+            requested = severity[:, 0].sigmoid() * shifts.softmax(dim=1)[:, place]
             kept = classes.softmax(dim=1)[:, oracle.labels.index(name)] >= RECOGNITION_THRESHOLD
-            seen = {"scale": [float(scale) for scale in scales], "asked": asked.double().numpy().round(6), "kept": kept.tolist()}
-            parts.append(pd.DataFrame(seen | {"named": (shifts.argmax(dim=1) == place).tolist()}).assign(seed=seed))
+            readings = {"scale": [float(scale) for scale in scales], "asked": requested.double().numpy().round(6), "kept": kept.tolist()}
+            parts.append(pd.DataFrame(readings | {"named": (shifts.argmax(dim=1) == place).tolist()}).assign(seed=seed))
     return pd.concat(parts, ignore_index=True).assign(**{"shift": shift, "class": name, "eta": float(settings.eta)})
 
 
-def criteria(seen: pd.DataFrame) -> pd.DataFrame:
+def criteria(readings: pd.DataFrame) -> pd.DataFrame:
     """One row per (shift, eta): shares of the pictures at the last scale whose shift and whose class are named, and how even the way is.
 
     `largest_step` is the part of the rise of the mean reading that lies between two neighbouring scales; NaN without a rise.
     """
-    if seen.empty:
+    if readings.empty:
         return pd.DataFrame(columns=["shift", "eta", *WANTED, "n"])
-    last = seen[seen["scale"] == seen["scale"].max()].groupby(["shift", "eta"], sort=False)
-    mean = seen.groupby(["shift", "eta", "scale"], sort=False)["asked"].mean().unstack("scale").sort_index(axis=1)
+    last = readings[readings["scale"] == readings["scale"].max()].groupby(["shift", "eta"], sort=False)
+    mean = readings.groupby(["shift", "eta", "scale"], sort=False)["asked"].mean().unstack("scale").sort_index(axis=1)
     rise = mean.iloc[:, -1] - mean.iloc[:, 0]
-    found = last[["named", "kept"]].mean().assign(n=last.size(), largest_step=mean.diff(axis=1).max(axis=1) / rise.where(rise > 0))
-    return found.reset_index()
+    shares = last[["named", "kept"]].mean().assign(n=last.size(), largest_step=mean.diff(axis=1).max(axis=1) / rise.where(rise > 0))
+    return shares.reset_index()
 
 
-def chosen(found: pd.DataFrame, pilot: Pilot) -> pd.DataFrame:
+def chosen(measured: pd.DataFrame, pilot: Pilot) -> pd.DataFrame:
     """The row of each shift's eta: the one that misses the bounds of `pilot` by least, shortfalls together, and of such the greatest."""
     bounds = {"named": pilot.named, "kept": pilot.kept, "largest_step": pilot.largest_step}
-    short = sum((WANTED[key] * (bound - found[key].fillna(np.inf))).clip(lower=0) for key, bound in bounds.items())
-    ranked = found.assign(shortfall=short).round({"shortfall": 9}).sort_values(["shortfall", "eta"], ascending=[True, False], kind="stable")
+    short = sum((WANTED[key] * (bound - measured[key].fillna(np.inf))).clip(lower=0) for key, bound in bounds.items())
+    ranked = (
+        measured.assign(shortfall=short).round({"shortfall": 9}).sort_values(["shortfall", "eta"], ascending=[True, False], kind="stable")
+    )
     return ranked.groupby("shift", sort=False).head(1).sort_index().reset_index(drop=True)

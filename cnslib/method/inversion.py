@@ -99,8 +99,10 @@ def read_tokens(pipe: StableDiffusionPipeline, source: Path, numbers: dict[str, 
         vectors = token_files.read_encoder(form, numbers)
     else:
         vectors = token_files.read_files(form, numbers)
-    width, found = pipe.text_encoder.config.hidden_size, len(next(iter(vectors.values())))
-    demand(found == width, f"base.in_star, width of the tokens in {source}", found, f"{width}, that of the pipeline's text encoder")
+    width, token_width = pipe.text_encoder.config.hidden_size, len(next(iter(vectors.values())))
+    demand(
+        token_width == width, f"base.in_star, width of the tokens in {source}", token_width, f"{width}, that of the pipeline's text encoder"
+    )
     return vectors
 
 
@@ -248,9 +250,9 @@ def nearest(features: Features, reference: Features) -> tuple[np.ndarray, np.nda
 def neighbours(drawn: pd.DataFrame, features: Features, sides: dict[str, dict[str, Features]]) -> pd.DataFrame:
     """Nearest real image of every drawn one within its class, by side: `<side>` is the distance, 1 - cosine, `<side>_place` the image."""
     table = drawn[["prompt", "class", "seed"]].copy()
-    for side, known in sides.items():
+    for side, real in sides.items():
         for name, rows in table.groupby("class", sort=False).groups.items():
-            table.loc[rows, side], table.loc[rows, f"{side}_place"] = nearest(features[rows], known[name])
+            table.loc[rows, side], table.loc[rows, f"{side}_place"] = nearest(features[rows], real[name])
         table[f"{side}_place"] = table[f"{side}_place"].astype(int)
     return table
 
@@ -291,7 +293,7 @@ def compare(
     `statistic` is of a class and the numbers of its rows; with `ratio` a last row has the quotient. Intervals of prompts end at 0 and
     `highest`.
     """
-    seeds, found = drawn["seed"].to_numpy(), []
+    seeds, records = drawn["seed"].to_numpy(), []
     for name in ["all", *dict.fromkeys(drawn["class"])]:
         cases = {}
         for prompt in WORDS:
@@ -300,8 +302,10 @@ def compare(
             cases[prompt] = np.array([statistic(name, part) for part in parts])
         cases["difference"] = cases["in_star"] - cases["text"]
         cases |= {"ratio": cases["in_star"] / cases["text"]} if ratio else {}
-        found += [{"class": name, "prompt": prompt, **jackknife(case, len(rows), confidence=confidence)} for prompt, case in cases.items()]
-    table = pd.DataFrame(found)
+        records += [
+            {"class": name, "prompt": prompt, **jackknife(case, len(rows), confidence=confidence)} for prompt, case in cases.items()
+        ]
+    table = pd.DataFrame(records)
     prompts = table["prompt"] != "difference"
     table.loc[prompts, ["low", "high"]] = table.loc[prompts, ["low", "high"]].clip(0, highest)
     return table

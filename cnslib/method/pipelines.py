@@ -64,15 +64,15 @@ class Call:
 
     def arguments(self, pipe: DiffusionPipeline) -> dict[str, Any]:
         """The keyword arguments of this pipeline. ValueError where it takes no embedded guidance."""
-        known = inspect.signature(pipe.__call__).parameters
-        embeds = "true_cfg_scale" in known  # guidance_scale is then the denoiser's input, and guidance asks for a negative prompt
+        parameters = inspect.signature(pipe.__call__).parameters
+        embeds = "true_cfg_scale" in parameters  # guidance_scale is then the denoiser's input, and guidance asks for a negative prompt
         demand(embeds or self.embedded is None, "embedded guidance", self.embedded, f"none: {type(pipe).__name__} has no such input")
         given: dict[str, Any] = {"num_inference_steps": self.steps, "height": self.size, "width": self.size}
         if embeds:
             guided = {"true_cfg_scale": self.guidance, "guidance_scale": self.embedded, "negative_prompt": self.negative_prompt}
         else:
             guided = {"guidance_scale": self.guidance, "negative_prompt": self.negative_prompt or None}
-        binned = {"use_resolution_binning": False} if "use_resolution_binning" in known else {}  # the size that was asked for
+        binned = {"use_resolution_binning": False} if "use_resolution_binning" in parameters else {}  # the size that was asked for
         return {name: value for name, value in (given | guided | binned).items() if value is not None}
 
 
@@ -155,7 +155,7 @@ def lessons(
         scales, prompts = torch.ones(count), [words[0]] * count
         if recipe.graded:
             scales = REACH * torch.rand(count, generator=generator)
-            prompts = [words[0] if named else "" for named in torch.rand(count, generator=generator) < 0.5]
+            prompts = [words[0] if conditional else "" for conditional in torch.rand(count, generator=generator) < 0.5]
         with adapters.scaled(network, scales):
             k = int(torch.randint(1, settings.denoising_steps, (), generator=generator))
             inputs = inputs_at(pipe, prompts, k, generator=generator, **arguments)
@@ -212,16 +212,16 @@ def train(pipe: DiffusionPipeline, shift: str, name: str, path: Path, *, setting
         size = min(size or drawn, sliders.RESOLUTION)
     call = Call(steps=settings.denoising_steps, size=size, guidance=1.0, embedded=call.embedded)
     about = sliders.training_settings(settings) | {"size": call.size, "embedded": call.embedded, "dtype": str(pipe.dtype)}
-    unit = units.Unit(path, recipes.PIPELINE_SLIDERS.stamp(made.kind, told, about, base))
+    unit = units.Unit(path, recipes.PIPELINE_SLIDERS.stamp(made.kind, prompts, about, base))
     if unit.done:
         return
     generator = seeds.generator("slider", shift, name, settings.seed)
     with fresh(pipe, settings=settings, generator=generator, recipe=made) as parameters:
-        with contextlib.closing(lessons(pipe, told, settings=settings, call=call, generator=generator, recipe=made)) as endless:
+        with contextlib.closing(lessons(pipe, prompts, settings=settings, call=call, generator=generator, recipe=made)) as endless:
             shown = tqdm(itertools.islice(endless, settings.iterations), f"{name}, {shift}", settings.iterations, disable=None)
             curve = sliders.descend(parameters, shown, settings=settings, recipe=made)
         sliders.require_finite(curve, shift, name)
-        save(denoiser(pipe), path, sliders.header(shift, name, recipe, text_to_image.Origin(base, {}), told, about, curve))
+        save(denoiser(pipe), path, sliders.header(shift, name, recipe, text_to_image.Origin(base, {}), prompts, about, curve))
     unit.finish()
 
 
@@ -256,7 +256,7 @@ def gated(pipe: DiffusionPipeline, scales: Sequence[float], *, sigma: float) -> 
     Steps are counted where the scheduler makes them: the timestep that a denoiser gets has another scale in each family, guidance may
     call it twice a step, and not every pipeline calls back.
     """
-    own, factors, step, made = torch.tensor(scales), torch.zeros(len(scales)), pipe.scheduler.step, []
+    slider_scales, factors, step, made = torch.tensor(scales), torch.zeros(len(scales)), pipe.scheduler.step, []
 
     @functools.wraps(step)
     def counted(*args: Any, **kwargs: Any) -> Any:
@@ -264,7 +264,7 @@ def gated(pipe: DiffusionPipeline, scales: Sequence[float], *, sigma: float) -> 
         return step(*args, **kwargs)
 
     def turn(module: nn.Module, args: tuple) -> None:
-        factors.copy_(own * (noise_levels(pipe.scheduler)[len(made)] <= sigma))
+        factors.copy_(slider_scales * (noise_levels(pipe.scheduler)[len(made)] <= sigma))
 
     handle = denoiser(pipe).register_forward_pre_hook(turn)
     pipe.scheduler.step = counted

@@ -137,8 +137,8 @@ def import_sliders(pipe: Pipeline, pairs: list[Pair], *, source: Path, settings:
     shelf = shelf_of(made_from, folder)
     for shift, name in shelf.waiting():
         words, unknown = prompts(shift, name, texts={}, recipe=RECIPES["released"]), [math.nan]
-        told = header(shift, name, "imported", origin, words, {}, {"loss": unknown, "untrained": unknown})
-        kohya.import_slider(pipe.unet, files[shift, name], shelf[shift, name].path, entries=told)
+        entries = header(shift, name, "imported", origin, words, {}, {"loss": unknown, "untrained": unknown})
+        kohya.import_slider(pipe.unet, files[shift, name], shelf[shift, name].path, entries=entries)
         shelf[shift, name].finish()
     return shelf.paths
 
@@ -147,8 +147,8 @@ def header(
     shift: str, name: str, recipe: str, origin: Origin, words: tuple[str, str], settings: dict, curve: dict[str, list[float]]
 ) -> dict[str, str]:
     """What a slider's file says about itself; the paper's recipe goes without saying."""
-    told = {"shift": shift, "class": name, "base": origin.base} | ({} if recipe == "paper" else {"recipe": recipe})
-    return told | {"prompts": json.dumps(words), "settings": json.dumps(settings), "curve": json.dumps(curve)}
+    entries = {"shift": shift, "class": name, "base": origin.base} | ({} if recipe == "paper" else {"recipe": recipe})
+    return entries | {"prompts": json.dumps(words), "settings": json.dumps(settings), "curve": json.dumps(curve)}
 
 
 def rounded(pipe: Pipeline) -> Pipeline:
@@ -159,11 +159,11 @@ def rounded(pipe: Pipeline) -> Pipeline:
     if (predicts := pipe.scheduler.config.prediction_type) != "v_prediction":
         raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {predicts}; accepted here: paper, fast, graded")
     copies = {name: copy.deepcopy(getattr(pipe, name)).bfloat16() for name in ("unet", "text_encoder")}
-    found = Pipeline(**(pipe.components | copies), requires_safety_checker=False)
+    half = Pipeline(**(pipe.components | copies), requires_safety_checker=False)
     # Put in place afterwards: the constructor sets the offset of any scheduler to 1.
     released = {"timestep_spacing": "leading", "steps_offset": 0, "set_alpha_to_one": True}  # as Stable Diffusion 2 has it
-    found.scheduler = DDIMScheduler.from_config(pipe.scheduler.config, **released)
-    return found
+    half.scheduler = DDIMScheduler.from_config(pipe.scheduler.config, **released)
+    return half
 
 
 def train(pipe: Pipeline, shift: str, name: str, unit: units.Unit, *, settings: Sliders, origin: Origin, recipe: str = "paper") -> None:
@@ -175,12 +175,12 @@ def train(pipe: Pipeline, shift: str, name: str, unit: units.Unit, *, settings: 
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
         curve = fit(pipe, parameters, text, settings=settings, generator=generator, recipe=made)
         require_finite(curve, shift, name)
-        told = header(shift, name, recipe, origin, words, training_settings(settings), curve)
+        entries = header(shift, name, recipe, origin, words, training_settings(settings), curve)
         if made.released:
             weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
-            adapters.write(unit.path, weights, rank=settings.rank, alpha=settings.alpha, entries=told)
+            adapters.write(unit.path, weights, rank=settings.rank, alpha=settings.alpha, entries=entries)
         else:
-            adapters.save(pipe, unit.path, told)
+            adapters.save(pipe, unit.path, entries)
     unit.finish()
 
 
@@ -242,12 +242,12 @@ def training_points(
     """Endless latents with their timestep, the prompt of each sample, and eta; the adapter has the scales of the samples meanwhile."""
     while True:
         prompt, eta = text[:1].expand(settings.batch_size, -1, -1), settings.eta
-        own_scales: contextlib.AbstractContextManager = contextlib.nullcontext()
+        slider_scales: contextlib.AbstractContextManager = contextlib.nullcontext()
         if recipe.graded:
             scales = REACH * torch.rand(settings.batch_size, generator=generator)
             prompt = text[torch.where(torch.rand(settings.batch_size, generator=generator) < 0.5, 0, 2).to(text.device)]
-            eta, own_scales = settings.eta * scales, adapters.scaled(pipe.unet, scales.tolist())
-        with own_scales:
+            eta, slider_scales = settings.eta * scales, adapters.scaled(pipe.unet, scales.tolist())
+        with slider_scales:
             for latents, timestep in trajectory(pipe, prompt, settings=settings, generator=generator, recipe=recipe):
                 yield latents, timestep, prompt, eta
 
@@ -270,8 +270,8 @@ def trajectory(
     for k, timestep in enumerate(scheduler.timesteps[: chosen[-1]], start=1):
         latents = scheduler.step(pipe.unet(latents, timestep, text).sample, timestep, latents).prev_sample
         if k in chosen:
-            own = scheduler.timesteps[k]
-            yield latents, torch.full_like(own, released_timestep(k, steps=steps)) if recipe.released else own
+            current = scheduler.timesteps[k]
+            yield latents, torch.full_like(current, released_timestep(k, steps=steps)) if recipe.released else current
 
 
 def visited(first: int, *, steps: int, points: int) -> list[int]:

@@ -110,7 +110,7 @@ def timm_names(model: nn.Module) -> list[str]:
 
 
 def output_names(key: str, model_names: Sequence[str], labels: list[str]) -> list[str]:
-    """What each output of a model is called: by its `model_names` names in the data's spelling where it has some, else by the data's `labels`.
+    """What each output is called: by the names a model has itself (`model_names`), in the data's spelling, else by the data's `labels`.
 
     A name may list synonyms, as those of ImageNet do. ValueError where a label of the data is none of the model's names.
     """

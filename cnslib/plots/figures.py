@@ -107,8 +107,8 @@ def panels(
 ) -> Figure:
     """One panel per level of `by`, all with the same axes, in the fixed order, drawn by a function of this wing; one legend for all.
 
-    `size` is that of a panel in inches; `names_at_ends` writes the names of the curves at their ends in place of the legend. A level of `hue` looks
-    the same in all panels.
+    `size` is that of a panel in inches; `names_at_ends` names the curves at their ends in place of the legend. A level of `hue` looks the
+    same in all panels.
     """
     levels = palette.ordered(table[by])
     columns = min(columns, len(levels))

@@ -188,7 +188,7 @@ def predict(images, judges, tmp_path):
 @pytest.fixture
 def align(images, judges, predict, tmp_path):
     def call(shifts=CHOSEN):
-        return filtering.align(images, shifts, judges=judges, seen=predict(shifts), folder=tmp_path / "alignment")
+        return filtering.align(images, shifts, judges=judges, readings=predict(shifts), folder=tmp_path / "alignment")
 
     return call
 
