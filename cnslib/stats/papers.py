@@ -121,12 +121,12 @@ def claims(points: dict[str, xr.Dataset], correlation: pd.DataFrame, models: Seq
     linear = points["linear"]
     rows: list[tuple] = [("lines that rise with p below 0.05", "Fig. 21", "above 0.5", line.followed(linear, models))]
     graffiti = "Fig. 23 (graffiti style alone)"  # ours are over all shifts
-    rows += [(f"growth of the slope, {axes} axes", graffiti, "above 0", line.steeper(part, models)) for axes, part in points.items()]
+    rows += [(f"growth of the slope, {axes} axes", graffiti, "above 0", line.steeper(of_axes, models)) for axes, of_axes in points.items()]
     pair = [played.get(name) for name in ("convnext", "deit")]
     if set(pair) <= set(linear["model"].to_numpy()):
         gains = line.overall(line.gain(linear, models)).sel(model=pair)
         better = metric(gains[:, 0] - gains[:, 1], within=ANYWHERE)
         rows.append(("gain of ConvNeXt minus that of DeiT", "Fig. 24", "above 0", better))
-    rows += [(f"partial correlation, {part['family']}", "suppl. F", -0.358, part[RECORD].to_dict()) for _, part in correlation.iterrows()]
+    rows += [(f"partial correlation, {row['family']}", "suppl. F", -0.358, row[RECORD].to_dict()) for _, row in correlation.iterrows()]
     table = [{"claim": claim, "source": source, "published": said, **record} for claim, source, said, record in rows]
     return pd.DataFrame(table).set_index("claim")

@@ -56,14 +56,14 @@ class Bench:
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge and classifiers."""
         drawn = [[name, one.identity, one.settings.recorded()] for name, one in self.steppers.items()]
-        asked = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
-        return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, asked)
+        evaluated = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
+        return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, evaluated)
 
 
 def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Sampler]:
     """The samplers of params.yaml, each a scheduler, its steps and their spacing; all else as the benchmark is drawn."""
-    ways = {name: SamplingMode(scheduler=one.scheduler, spacing=one.spacing, steps=one.steps) for name, one in samplers.items()}
-    return {name: Sampler(pipe, settings=way.settings(settings), mode=way) for name, way in ways.items()}
+    modes = {name: SamplingMode(scheduler=one.scheduler, spacing=one.spacing, steps=one.steps) for name, one in samplers.items()}
+    return {name: Sampler(pipe, settings=mode.settings(settings), mode=mode) for name, mode in modes.items()}
 
 
 def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -76,8 +76,8 @@ def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list
     files = {key: (f"{identifier(key[0])}_{key[1]}.parquet", stamp(bench, shifts, *key, scales)) for key in keys}
     answers, looks = (units.Shelf(bench.folder / kind, files) for kind in ("answers", "looks"))
     waiting = {*answers.waiting(), *looks.waiting()}
-    pieces = [(bench, shifts, *key, scales, answers[key], looks[key]) for key in keys if key in waiting]
-    workers.each(measure, pieces, device=bench.steppers[bench.reference].pipe.device, desc="samplers")
+    jobs = [(bench, shifts, *key, scales, answers[key], looks[key]) for key in keys if key in waiting]
+    workers.each(measure, jobs, device=bench.steppers[bench.reference].pipe.device, desc="samplers")
     return tables.read_units(answers, answers_schema), tables.read_units(looks, looks_schema)
 
 
@@ -266,8 +266,8 @@ def steadier(wrong: xr.DataArray, count: int, *, settings: Bootstrap) -> dict:
     weights = weights[:, units]
     start, end = (1 - wrong[..., place].mean("model").to_numpy() for place in (0, -1))
     chosen = members(len(classes), count).astype(float)
-    own = np.eye(len(classes))[number]
-    counts = (weights @ own) @ chosen.T
-    first, last = ((weights * values) @ own @ chosen.T / counts for values in (start, end))
+    membership = np.eye(len(classes))[number]
+    counts = (weights @ membership) @ chosen.T
+    first, last = ((weights * values) @ membership @ chosen.T / counts for values in (start, end))
     gap = first.std(1) - (first - last).std(1)
     return bootstrap.record(gap, len(wrong), settings.confidence)

@@ -63,8 +63,8 @@ class Closeup:
         """The table of images, or that of predictions, which depends on the bytes of the images."""
         if kind is tables.images:
             return units.Unit(self.paths[0], self.stamp)
-        seen = units.file_digest(self.paths[0]) if self.paths[0].exists() else ""
-        return units.Unit(self.paths[1], recipes.CLOSEUP_ANSWERS.stamp(self.studio.digests[1], self.stamp, seen))
+        pictures_digest = units.file_digest(self.paths[0]) if self.paths[0].exists() else ""
+        return units.Unit(self.paths[1], recipes.CLOSEUP_ANSWERS.stamp(self.studio.digests[1], self.stamp, pictures_digest))
 
     @property
     def done(self) -> bool:
@@ -132,14 +132,14 @@ def bisect(studio: Studio, failures: pd.DataFrame, *, scales: list[float], setti
     points = failures.assign(grid_after=failures["after"], grid_until=failures["failure_point"].fillna(np.inf))[[*POINT, *BRACKETS[:2]]]
     every = np.arange(int(scales[-1] / settings.scan_step + 1e-9) + 1) * settings.scan_step
     extra = dict.fromkeys(scanned(points, settings=settings), sorted(set(every.tolist()) - set(scales)))
-    pieces = [(part, extra.get(key, [])) for key, part in points.groupby(tables.TRAJECTORY)]
+    trajectories = [(part, extra.get(key, [])) for key, part in points.groupby(tables.TRAJECTORY)]
     follow_all, keys = functools.partial(follow, resolution=settings.resolution), points[bracketed(points)][tables.TRAJECTORY]
-    work = [(studio, *piece) for piece in pieces]
+    work = [(studio, *trajectory) for trajectory in trajectories]
     if all(Closeup(studio, *key).done for key in keys.drop_duplicates().itertuples(index=False, name=None)):
-        found = list(itertools.starmap(follow_all, work))  # faster than copying a studio with its models to another process
+        results = list(itertools.starmap(follow_all, work))  # faster than copying a studio with its models to another process
     else:
-        found = workers.each(follow_all, work, device=studio.sampler.pipe.device, desc="trajectories")
-    parts, predictions = zip(*found, strict=True)
+        results = workers.each(follow_all, work, device=studio.sampler.pipe.device, desc="trajectories")
+    parts, predictions = zip(*results, strict=True)
     predictions = joined(tables.predictions, *predictions)
     files = map(units.file_below, predictions[tables.TRAJECTORY].drop_duplicates().itertuples(index=False, name=None))
     units.prune(studio.folder, {f"{kind}/{file}" for file in files for kind in ("pictures", "answers")}, "*/*/*.parquet")
@@ -148,20 +148,20 @@ def bisect(studio: Studio, failures: pd.DataFrame, *, scales: list[float], setti
 
 def follow(studio: Studio, part: pd.DataFrame, extra: list[float], *, resolution: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Halves the brackets of all models on one trajectory, then predicts the extra scales; its points and its new predictions."""
-    closeup, seen = Closeup(studio, *part[tables.TRAJECTORY].iloc[0]), set(extra)
+    closeup, visited = Closeup(studio, *part[tables.TRAJECTORY].iloc[0]), set(extra)
 
     def wrong_at(scales: list[float]) -> np.ndarray:
-        seen.update(scales)
-        found = closeup.predict(scales)
-        wrong = found.assign(wrong=found["top1"] != found["class"]).pivot(index="scale", columns="model", values="wrong")
+        visited.update(scales)
+        predicted = closeup.predict(scales)
+        wrong = predicted.assign(wrong=predicted["top1"] != predicted["class"]).pivot(index="scale", columns="model", values="wrong")
         return wrong[part["model"]].to_numpy(bool)
 
     after, until = halve(part["grid_after"].to_numpy(), part["grid_until"].to_numpy(), wrong_at, resolution=resolution)
     if extra:
         closeup.predict(extra)
-    if seen:
-        closeup.keep(seen)
-    return part.assign(after=after, until=until), closeup.predictions[closeup.predictions["scale"].isin(seen)]
+    if visited:
+        closeup.keep(visited)
+    return part.assign(after=after, until=until), closeup.predictions[closeup.predictions["scale"].isin(visited)]
 
 
 def halve(

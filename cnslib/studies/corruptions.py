@@ -94,8 +94,8 @@ def glass(picture: Pixels, rng: Random, deviation: float, reach: float, rounds: 
         for place, other in zip(places.tolist(), (places + down * side + right).tolist(), strict=True):
             order[place], order[other] = order[other], order[place]
     blur = (deviation, deviation, 0)
-    seen = gaussian_filter(picture, blur, mode="nearest").reshape(-1, 3)[order].reshape(picture.shape)
-    return gaussian_filter(seen, blur, mode="nearest")
+    shuffled = gaussian_filter(picture, blur, mode="nearest").reshape(-1, 3)[order].reshape(picture.shape)
+    return gaussian_filter(shuffled, blur, mode="nearest")
 
 
 def smeared(picture: Pixels, angle: float, length: float, spread: float) -> Pixels:
@@ -199,7 +199,7 @@ def published(side: int) -> Levels:
     demand(side in set(table["side"]), "corruptions: side", side, ", ".join(map(str, sorted(set(table["side"])))))
     rows = table[table["side"] == side].set_index(["corruption", "severity"])["parameters"]
     numbers = rows.map(lambda text: tuple(float(number) for number in text.split()))
-    return {name: {float(severity): own for severity, own in numbers[name].items()} for name in EFFECTS}
+    return {name: {float(severity): parameters for severity, parameters in numbers[name].items()} for name in EFFECTS}
 
 
 def levels(settings: Corruptions) -> Levels:
@@ -212,7 +212,7 @@ def levels(settings: Corruptions) -> Levels:
 def corrupt(name: str, pictures: Pictures, parameters: tuple[float, ...], *, keys: list[tuple]) -> Pictures:
     """Some pictures under one corruption, cut off to 8 bits as ImageNet-C does; `keys` (class, seed) seed the draws of each picture."""
     given = ((picture / 255, np.random.default_rng(seed_of(name, *key))) for picture, key in zip(pictures, keys, strict=True))
-    made = np.stack([EFFECTS[name](*own, *parameters) for own in given])
+    made = np.stack([EFFECTS[name](*inputs, *parameters) for inputs in given])
     return (np.clip(made, 0, 1) * 255 + TINY).astype(np.uint8)
 
 
@@ -224,9 +224,9 @@ SIDE = 224  # the parameters of photographs
 
 def originals(pictures: Path, classes: list[str], count: int, *, side: int) -> tuple[pd.DataFrame, Pictures]:
     """The first held-out pictures of each class of the catalog, centred squares at this side: their class and seed, and the pictures."""
-    found = [(name, seeds[:count], own[:count]) for name, seeds, own in catalog.whole(pictures, "heldout", classes)]
-    rows = pd.DataFrame([(name, seed) for name, seeds, _ in found for seed in seeds], columns=["class", "seed"])
-    return rows, np.stack([catalog.square(picture, side) for _, _, own in found for picture in own])
+    by_class = [(name, seeds[:count], images[:count]) for name, seeds, images in catalog.whole(pictures, "heldout", classes)]
+    rows = pd.DataFrame([(name, seed) for name, seeds, _ in by_class for seed in seeds], columns=["class", "seed"])
+    return rows, np.stack([catalog.square(picture, side) for _, _, images in by_class for picture in images])
 
 
 def evaluate(
@@ -235,7 +235,7 @@ def evaluate(
     """Makes the tables of predictions that are missing or outdated, one per classifier; a killed run keeps the finished ones."""
     evaluation.require_labels(classes, labels)
     graded = levels(settings)
-    listed = [[name, *own.items()] for name, own in graded.items()]
+    listed = [[name, *by_severity.items()] for name, by_severity in graded.items()]
     contents = [catalog.digest(pictures, "heldout", classes), settings.images, settings.side, listed]
 
     def batches() -> Iterator[evaluation.Batch]:
@@ -252,11 +252,11 @@ def evaluate_official(
 ) -> dict[str, Path]:
     """The same for ImageNet-C's own JPEGs of the catalog's first pictures of each class, under each corruption that lies there."""
     evaluation.require_labels(classes, labels)
-    found = official(paths.resolve(settings.official), pictures, classes, settings.images)
-    contents = [[*key, [units.file_digest(file) for file in files]] for *key, files in found]
+    groups = official(paths.resolve(settings.official), pictures, classes, settings.images)
+    contents = [[*key, [units.file_digest(file) for file in files]] for *key, files in groups]
 
     def batches() -> Iterator[evaluation.Batch]:
-        for shift, severity, name, files in found:
+        for shift, severity, name, files in groups:
             rows = pd.DataFrame({"shift": shift, "class": name, "seed": range(len(files)), "scale": severity})
             yield from evaluation.array_batches(rows, [read(file, str(file)) for file in files], size=classifiers.batch_size)
 
@@ -271,40 +271,40 @@ def official(root: Path, pictures: Path, classes: list[str], count: int) -> list
         raise FileNotFoundError(
             f"corruptions.official: {root} has no folder {identifier(next(iter(EFFECTS)))}, nor any other of ImageNet-C"
         )
-    found = []
+    groups = []
     for name, severity, label in itertools.product(names, range(1, 6), classes):
         folder = imagenet.class_folder(root / identifier(name) / str(severity), label)
         wanted = sorted(file.stem for file in catalog.class_folder(pictures, "heldout", label).iterdir())[:count]
         files = [folder / f"{stem}.JPEG" for stem in wanted]
         if gone := [file for file in files if not file.is_file()]:
             raise FileNotFoundError(f"corruptions.official: {gone[0]} does not exist; accepted: the pictures of {pictures}")
-        found.append((name, float(severity), label, files))
-    return found
+        groups.append((name, float(severity), label, files))
+    return groups
 
 
 def corrupted(rows: pd.DataFrame, plain: Pictures, graded: Levels) -> Iterator[tuple[pd.DataFrame, Pictures]]:
     """The originals (shift "unshifted", scale 0), then every corruption at every severity: the key of each picture, and the pictures."""
     keys = list(rows[["class", "seed"]].itertuples(index=False, name=None))
     yield rows.assign(shift=UNSHIFTED, scale=0.0), plain
-    for name, own in graded.items():
-        for severity, parameters in own.items():
+    for name, by_severity in graded.items():
+        for severity, parameters in by_severity.items():
             yield rows.assign(shift=name, scale=severity), corrupt(name, plain, parameters, keys=keys)
 
 
 def chosen(settings: Corruptions, shown: Photos) -> list[CutOut]:
     """So many of the photo set's cut-outs, evenly spaced, since neighbours are alike. ValueError for more than there are."""
-    found = photos.chosen(shown)
-    demand(settings.cutouts <= len(found), "corruptions.cutouts", settings.cutouts, f"at most photos.cutouts, {len(found)}")
-    return [found[place * len(found) // settings.cutouts] for place in range(settings.cutouts)]
+    objects = photos.chosen(shown)
+    demand(settings.cutouts <= len(objects), "corruptions.cutouts", settings.cutouts, f"at most photos.cutouts, {len(objects)}")
+    return [objects[place * len(objects) // settings.cutouts] for place in range(settings.cutouts)]
 
 
 def evaluate_photographs(*, settings: Corruptions, shown: Photos, device: str, folder: Path) -> pd.DataFrame:
     """Every classifier's predictions for the photo set, a table for each corruption and one for the pictures as they are."""
     objects = chosen(settings, shown)
     graded: Levels = {UNSHIFTED: {}, **published(SIDE)}
-    keys = [(own.label, own.seed) for own in objects]
+    keys = [(cutout.label, cutout.seed) for cutout in objects]
     inputs = [shared.digests(shown.classifiers), units.directory_digest(paths.PHOTOS), keys, shown.seed]
-    stamps = {name: recipes.CORRUPTED_PHOTOGRAPHS.stamp(name, list(own.items()), *inputs) for name, own in graded.items()}
+    stamps = {name: recipes.CORRUPTED_PHOTOGRAPHS.stamp(name, list(by_severity.items()), *inputs) for name, by_severity in graded.items()}
     rows = partial(photographs_under, shown=shown, device=device)
     return workers.stored(stamps, rows, tables.predictions, device=device, folder=folder, common=lambda: [objects])
 
@@ -313,9 +313,9 @@ def photographs_under(name: str, objects: list[CutOut], *, shown: Photos, device
     """The predictions of all classifiers under one corruption; the pictures of one object are one batch."""
     judges, parts = shared.judges(shown.classifiers, list(imagenet.labels()), device), []
     graded = {} if name == UNSHIFTED else {name: published(SIDE)[name]}  # before its batches comes the picture as it is
-    for own in objects:
-        rows = pd.DataFrame([(own.label, own.seed)], columns=["class", "seed"])
-        batches = list(corrupted(rows, cutouts.shifted(own, UNSHIFTED, [0.0], seed=shown.seed), graded))[len(graded) :]
+    for cutout in objects:
+        rows = pd.DataFrame([(cutout.label, cutout.seed)], columns=["class", "seed"])
+        batches = list(corrupted(rows, cutouts.shifted(cutout, UNSHIFTED, [0.0], seed=shown.seed), graded))[len(graded) :]
         keys, pictures = pd.concat([keys for keys, _ in batches], ignore_index=True), np.concatenate([made for _, made in batches])
         parts += [evaluation.answers(judge, keys, judge.logits(pictures)) for judge in judges]
     return pd.concat(parts, ignore_index=True)

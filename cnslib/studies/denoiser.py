@@ -53,11 +53,11 @@ def timesteps(settings: Denoiser, length: int) -> list[int]:
 
 def stages(settings: Denoiser) -> list[tuple[int, list[int]]]:
     """How many classes each stage keeps, and all places in the list of timesteps that are known by its end; those of earlier ones stay."""
-    count, known, found = settings.trials[-1], set(), []
+    count, places, schedule = settings.trials[-1], set(), []
     for keep, trials in zip(settings.keep, settings.trials, strict=True):
-        known |= {int((number + 0.5) * count / trials) for number in range(trials)}
-        found.append((keep, sorted(known)))
-    return found
+        places |= {int((number + 0.5) * count / trials) for number in range(trials)}
+        schedule.append((keep, sorted(places)))
+    return schedule
 
 
 def best(errors: Errors, left: list[int], places: list[int], keep: int) -> list[int]:
@@ -70,15 +70,15 @@ def eliminate(
     evaluate: Callable[[int, list[int]], Float[np.ndarray, "losses classes"]], classes: int, settings: Denoiser
 ) -> Float[np.ndarray, "losses timesteps classes"]:
     """The errors of one image that its elimination needs, loss by loss, NaN elsewhere; `evaluate` gets a timestep's place and classes."""
-    found = np.full((len(LOSSES), settings.trials[-1], classes), np.nan)
+    grid = np.full((len(LOSSES), settings.trials[-1], classes), np.nan)
     left = [list(range(classes)) for _ in LOSSES]
     for keep, places in stages(settings):
         for place in places:
-            missing = [name for name in sorted(set().union(*left)) if np.isnan(found[0, place, name])]
+            missing = [name for name in sorted(set().union(*left)) if np.isnan(grid[0, place, name])]
             if missing:
-                found[:, place, missing] = evaluate(place, missing)
-        left = [best(errors, members, places, keep) for errors, members in zip(found, left, strict=True)]
-    return found
+                grid[:, place, missing] = evaluate(place, missing)
+        left = [best(errors, members, places, keep) for errors, members in zip(grid, left, strict=True)]
+    return grid
 
 
 def logits(errors: Errors, settings: Denoiser, *, size: int) -> Float[np.ndarray, "classes"]:
@@ -86,12 +86,12 @@ def logits(errors: Errors, settings: Denoiser, *, size: int) -> Float[np.ndarray
 
     A class is compared with the predicted one, which has 0, on the timesteps that were known when it was dropped.
     """
-    left, seen = list(range(errors.shape[1])), dict[int, list[int]]()
+    left, last_places = list(range(errors.shape[1])), dict[int, list[int]]()
     for keep, places in stages(settings):
-        seen |= dict.fromkeys(left, places)
+        last_places |= dict.fromkeys(left, places)
         left = best(errors, left, places, keep)
     behind = errors[:, left] - errors
-    return np.array([size * behind[seen[name], name].mean() for name in range(errors.shape[1])])
+    return np.array([size * behind[last_places[name], name].mean() for name in range(errors.shape[1])])
 
 
 @dataclass(frozen=True)
@@ -145,19 +145,19 @@ def label_judge(directory: Path, labels: list[str], *, device: str) -> Judge:
         weights.load(network, directory / folder / file, key="denoiser.model")
         network.to(device).eval().requires_grad_(False)
     demand(scheduler.config.prediction_type == "epsilon", "denoiser.model: scheduler", scheduler.config.prediction_type, "epsilon")
-    known = dit.config.num_embeds_ada_norm
-    demand(len(labels) == known, "base.labels, for denoiser.model", len(labels), f"the {known} classes that {directory} draws")
+    count = dit.config.num_embeds_ada_norm
+    demand(len(labels) == count, "base.labels, for denoiser.model", len(labels), f"the {count} classes that {directory} draws")
     for block in dit.transformer_blocks:
         block.norm1.emb.time_proj.downscale_freq_shift = 0
     side = dit.config.sample_size * 2 ** (len(vae.config.block_out_channels) - 1)
     parts = SimpleNamespace(unet=dit, vae=vae, scheduler=scheduler)
-    return Judge(parts, label_epsilon, labels, torch.arange(known, device=device), units.directory_digest(directory), side)
+    return Judge(parts, label_epsilon, labels, torch.arange(count, device=device), units.directory_digest(directory), side)
 
 
 def label_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Int[Tensor, "batch"]) -> Latents:
     """The noise that a DiT predicts: its first channels, those behind them are a variance. No guidance."""
     groups = zip(noisy.split(TOGETHER), conditions.split(TOGETHER), strict=True)
-    outputs = [parts.unet(some, torch.full_like(own, timestep), class_labels=own).sample for some, own in groups]
+    outputs = [parts.unet(some, torch.full_like(labels, timestep), class_labels=labels).sample for some, labels in groups]
     return torch.cat(outputs)[:, : noisy.shape[1]]
 
 
@@ -217,9 +217,9 @@ def judged(judge: Judge, picture: UInt8[np.ndarray, "height width 3"], *key: str
         noise = torch.randn(clean.shape, generator=generator).to(clean.device)
         return errors(judge, clean, noise, steps[place], chosen)
 
-    found = eliminate(evaluate, len(judge.classes), settings)
-    places, chosen = np.nonzero(~np.isnan(found[0]))
-    columns = dict(zip(LOSSES, found[:, places, chosen], strict=True))
+    losses = eliminate(evaluate, len(judge.classes), settings)
+    places, chosen = np.nonzero(~np.isnan(losses[0]))
+    columns = dict(zip(LOSSES, losses[:, places, chosen], strict=True))
     return pd.DataFrame({"candidate": np.array(judge.classes)[chosen], "timestep": np.array(steps)[places], **columns})
 
 
@@ -233,11 +233,11 @@ def judge_all(judge: Judge, images: pd.DataFrame, *, folder: Path, settings: Den
 
 def errors_of(judge: Judge, parts: dict[tuple, pd.DataFrame], key: tuple, *, settings: Denoiser) -> pd.DataFrame:
     """The errors of the images of one trajectory."""
-    found = []
+    rows = []
     for row in parts[key].to_dict("records"):
         picture = tables.decode(row.pop("image"), str(row))
-        found.append(judged(judge, picture, row["class"], row["seed"], settings=settings).assign(**row))
-    return pd.concat(found, ignore_index=True)
+        rows.append(judged(judge, picture, row["class"], row["seed"], settings=settings).assign(**row))
+    return pd.concat(rows, ignore_index=True)
 
 
 def stamp(judge: Judge, images: pd.DataFrame, settings: Denoiser) -> str:
@@ -262,11 +262,13 @@ def predictions(errors: pd.DataFrame, classes: list[str], *, size: int, settings
     for loss in LOSSES:
         for key, part in errors.groupby(tables.KEY):
             grid = part.pivot(index="timestep", columns="candidate", values=loss)[classes].to_numpy()
-            found, true = logits(grid, settings, size=size), classes.index(key[1])
-            top5 = [classes[place] for place in np.argsort(-found, kind="stable")[:5]]
+            scores, true = logits(grid, settings, size=size), classes.index(key[1])
+            top5 = [classes[place] for place in np.argsort(-scores, kind="stable")[:5]]
             row = {"model": f"denoiser_{loss}", **dict(zip(tables.KEY, key, strict=True)), "top1": top5[0], "top5": top5}
-            margin = found[true] - np.delete(found, true).max(initial=-np.inf)
-            rows.append(row | {"probability": np.exp(found[true]) / np.exp(found).sum(), "margin": margin, "preprocessing": "latent mean"})
+            margin = scores[true] - np.delete(scores, true).max(initial=-np.inf)
+            rows.append(
+                row | {"probability": np.exp(scores[true]) / np.exp(scores).sum(), "margin": margin, "preprocessing": "latent mean"}
+            )
     return tables.check(pd.DataFrame(rows), tables.predictions, "predictions of the denoiser")
 
 

@@ -35,9 +35,14 @@ def hits(predictions: pd.DataFrame, shifts: list[str], models: list[str]) -> pd.
 
 def recognised_by_expert(unshifted: pd.DataFrame, right: pd.DataFrame, expert: str) -> Bool[np.ndarray, "rows"]:
     """Whether the expert is right about each unshifted image. ValueError where it never is: no seed would pass stage (ii)."""
-    found = right.loc[pd.MultiIndex.from_frame(unshifted[tables.KEY]), expert].to_numpy(bool)
-    demand(bool(found.any()), f"labels.expert, which knows none of {len(found)} unshifted images", expert, "a classifier that knows some")
-    return found
+    recognised = right.loc[pd.MultiIndex.from_frame(unshifted[tables.KEY]), expert].to_numpy(bool)
+    demand(
+        bool(recognised.any()),
+        f"labels.expert, which knows none of {len(recognised)} unshifted images",
+        expert,
+        "a classifier that knows some",
+    )
+    return recognised
 
 
 def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: str, peers: list[str]) -> pd.Series:
@@ -61,8 +66,8 @@ def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -
         table = artifacts.images(images, name)
         return table[tables.KEY].assign(mirrored_probability=mirrored_probability(table, oracle))
 
-    found = workers.stored(stamps, rows, mirrored_schema, folder=folder, device=oracle.device)
-    return found.set_index(tables.KEY)["mirrored_probability"]
+    probabilities = workers.stored(stamps, rows, mirrored_schema, folder=folder, device=oracle.device)
+    return probabilities.set_index(tables.KEY)["mirrored_probability"]
 
 
 def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray, "rows"]:

@@ -93,10 +93,10 @@ class FineTuning:
 def catalog_scenes(tuning: FineTuning, part: str, first: int, count: int) -> Scenes:
     """Unshifted catalog scenes, or pictures of OOD-CV's training set, `count` per class from the first one on."""
     if tuning.settings.root:
-        table, found = files.read(paths.resolve(tuning.settings.root), "train", classes=tuning.classes)
+        table, pictures = files.read(paths.resolve(tuning.settings.root), "train", classes=tuning.classes)
         rows = np.flatnonzero(table.groupby("class").cumcount().between(first, first + count - 1))
         label = torch.tensor([tuning.labels.index(name) for name in table["class"].iloc[rows]])
-        return pools.batch_of(np.stack([catalog.square(found[row], SIDE) for row in rows])), label
+        return pools.batch_of(np.stack([catalog.square(pictures[row], SIDE) for row in rows])), label
     pool, images, labels = scenes.garments(paths.GARMENTS, "catalog"), [], []
     for name in tuning.classes:
         rows = np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[first : first + count]
@@ -116,9 +116,9 @@ def finetune_and_store(tuning: FineTuning, name: str, training: Scenes, validati
     zoo.save(model, weights.path.parent, architecture=config["architecture"], arguments=arguments)
     if tuning.settings.root:
         saved = weights.path.parent / "config.json"
-        told = json.loads(saved.read_text())
-        told["pretrained_cfg"] |= {"input_size": [3, SIDE, SIDE], "crop_mode": "center"}
-        units.write_bytes(saved, json.dumps(told, indent=2).encode())
+        stored_config = json.loads(saved.read_text())
+        stored_config["pretrained_cfg"] |= {"input_size": [3, SIDE, SIDE], "crop_mode": "center"}
+        units.write_bytes(saved, json.dumps(stored_config, indent=2).encode())
     units.write_bytes(history.path, table.to_csv(index=False, lineterminator="\n").encode())
     for unit in (weights, history):
         unit.finish()
@@ -167,12 +167,12 @@ def run_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, training: Scen
 
 
 @torch.no_grad()
-def share_correct(model: nn.Module, found: Scenes) -> float:
+def share_correct(model: nn.Module, validation: Scenes) -> float:
     """Accuracy without augmentation."""
     model.eval()
     device = next(model.parameters()).device
-    predicted = torch.cat([model(normalise(part).to(device)).argmax(1).cpu() for part in found[0].split(256)])
-    return float((predicted == found[1]).float().mean())
+    predicted = torch.cat([model(normalise(part).to(device)).argmax(1).cpu() for part in validation[0].split(256)])
+    return float((predicted == validation[1]).float().mean())
 
 
 # What is drawn, rendered and seen.
@@ -216,11 +216,11 @@ class Study:
 
 def predictions(pictures: Pictures, tuning: FineTuning) -> pd.DataFrame:
     """The prediction of every classifier, one column each."""
-    found = {}
+    columns = {}
     for one in tuning.classifiers:
         parts = [one.logits(pictures[start : start + encoders.BATCH]) for start in range(0, len(pictures), encoders.BATCH)]
-        found[one.name] = [one.labels[i] for i in torch.cat(parts).argmax(dim=1)]
-    return pd.DataFrame(found)
+        columns[one.name] = [one.labels[i] for i in torch.cat(parts).argmax(dim=1)]
+    return pd.DataFrame(columns)
 
 
 def reference_plan(classes: list[str], *, settings: Oodcv) -> pd.DataFrame:
@@ -254,11 +254,11 @@ def rendered_predictions(
 
 def published(tuning: FineTuning, *, side: int) -> tuple[pd.DataFrame, Pictures]:
     """OOD-CV's own pictures of weather as centred squares, and their keys (see `photographed`)."""
-    table, found = files.read(paths.resolve(tuning.settings.root), "weather")
-    known = np.flatnonzero(table["class"].isin(tuning.classes))
-    keys = table.iloc[known].reset_index(drop=True).assign(shift=lambda own: own["weather"].map(WEATHERS), scale=0.0)
+    table, pictures = files.read(paths.resolve(tuning.settings.root), "weather")
+    rows = np.flatnonzero(table["class"].isin(tuning.classes))
+    keys = table.iloc[rows].reset_index(drop=True).assign(shift=lambda frame: frame["weather"].map(WEATHERS), scale=0.0)
     keys["seed"] = keys.groupby(["shift", "class"]).cumcount() + 1
-    return keys[tables.KEY], np.stack([catalog.square(found[row], side) for row in known])
+    return keys[tables.KEY], np.stack([catalog.square(pictures[row], side) for row in rows])
 
 
 def photographed(study: Study, *, folder: Path) -> pd.DataFrame:
@@ -337,8 +337,8 @@ def shown(study: Study, wanted: pd.DataFrame, *, path: Path) -> pd.DataFrame:
     unit = units.Unit(path, recipes.WEATHER_DRAWN.stamp(keys, {name: study.drawing(name) for name in sorted(set(rows["class"]))}))
     if not unit.done:
         groups = rows.groupby(["shift", "class"])["seed"].unique()
-        pieces = [(study, *key, sorted(map(int, numbers))) for key, numbers in groups.items()]
-        parts = workers.each(draw, pieces, device=study.sampler.pipe.device, desc="shown")
+        jobs = [(study, *key, sorted(map(int, numbers))) for key, numbers in groups.items()]
+        parts = workers.each(draw, jobs, device=study.sampler.pipe.device, desc="shown")
         tables.write_unit(tables.select(pd.concat(parts), rows, tables.KEY, "shown"), unit, tables.images)
     return tables.read(path, tables.images)
 
@@ -353,14 +353,14 @@ def probabilities(
     features: Float[np.ndarray, "rows features"], classes: pd.Series, clip: Clip, *, shifts: list[str], unknown: str
 ) -> pd.DataFrame:
     """Softmax of CLIP's scaled similarities to "a picture of a {class} in {shift}" per shift and to the text for none of them."""
-    known = torch.from_numpy(np.asarray(features, np.float32))
-    found = np.zeros((len(known), len(shifts) + 1))
+    image_features = torch.from_numpy(np.asarray(features, np.float32))
+    values = np.zeros((len(image_features), len(shifts) + 1))
     for name in sorted(set(classes)):
         rows = np.flatnonzero(classes == name)
         texts = [SHIFT_PROMPT.format(name=name, shift=shift) for shift in shifts] + [unknown.format(name=name)]
-        scaled = clip.model.logit_scale.exp().cpu() * known[rows] @ clip.text_features(texts).T
-        found[rows] = scaled.softmax(dim=1).double().numpy()
-    return pd.DataFrame(found, columns=[*shifts, UNKNOWN])
+        scaled = clip.model.logit_scale.exp().cpu() * image_features[rows] @ clip.text_features(texts).T
+        values[rows] = scaled.softmax(dim=1).double().numpy()
+    return pd.DataFrame(values, columns=[*shifts, UNKNOWN])
 
 
 def nearest(

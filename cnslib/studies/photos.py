@@ -39,24 +39,26 @@ def predict_all(shifts: list[str], *, settings: Photos, device: str, folder: Pat
 
 def chosen(settings: Photos) -> list[CutOut]:
     """The cut-outs that the settings choose. ValueError for more than there are."""
-    found = cutouts.read(paths.PHOTOS, count=settings.cutouts)
-    demand(len(found) == settings.cutouts, "photos.cutouts", settings.cutouts, f"at most {len(found)}, which is what {paths.PHOTOS} holds")
-    return found
+    objects = cutouts.read(paths.PHOTOS, count=settings.cutouts)
+    demand(
+        len(objects) == settings.cutouts, "photos.cutouts", settings.cutouts, f"at most {len(objects)}, which is what {paths.PHOTOS} holds"
+    )
+    return objects
 
 
-def predict(found: list[Classifier], objects: list[CutOut], shifts: Iterable[str], *, settings: Photos) -> pd.DataFrame:
+def predict(classifiers: list[Classifier], objects: list[CutOut], shifts: Iterable[str], *, settings: Photos) -> pd.DataFrame:
     """One row per classifier and image; the images of one cut-out under one shift are one batch, drawn once for all classifiers."""
     parts = []
     for shift in shifts:
         severities = [0.0] if shift == UNSHIFTED else settings.severities[1:]
         keys = [(shift, cutout.label, cutout.seed, value) for cutout in objects for value in severities]
-        logits: dict[str, list] = {classifier.name: [] for classifier in found}
+        logits: dict[str, list] = {classifier.name: [] for classifier in classifiers}
         for cutout in tqdm(objects, desc=shift, disable=None, leave=False):
             images = cutouts.shifted(cutout, shift, severities, seed=settings.seed)
-            for classifier in found:
+            for classifier in classifiers:
                 logits[classifier.name].append(classifier.logits(images))
         table = pd.DataFrame(keys, columns=tables.KEY)
-        parts += [evaluation.answers(classifier, table, torch.cat(logits[classifier.name])) for classifier in found]
+        parts += [evaluation.answers(classifier, table, torch.cat(logits[classifier.name])) for classifier in classifiers]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -82,8 +84,8 @@ def strips(
         turned = [*objects[start:], *objects[:start]]
         shown = next((one for one in turned if points.loc[(shift, one.label, one.seed), "failure_point"] != 0), turned[0])
         sheet.append(shrunk(cutouts.shifted(shown, shift, settings.severities, seed=settings.seed)))
-        found = points.loc[(shift, shown.label, shown.seed)]
-        rows.append([shift, shown.label, shown.seed, model, found["failure_point"], found["failed"]])
+        point = points.loc[(shift, shown.label, shown.seed)]
+        rows.append([shift, shown.label, shown.seed, model, point["failure_point"], point["failed"]])
     return np.stack(sheet), pd.DataFrame(rows, columns=["shift", "class", "seed", "model", "failure_point", "failed"])
 
 
@@ -112,10 +114,10 @@ def against_paper(errors: xr.DataArray) -> pd.DataFrame:
         ),
         f"shifts of {errors.sizes['shift'] - 1} with another order": (other_orders(errors), "section 5.3, shifts"),
     }
-    found = pd.DataFrame([{"quantity": name, **record, "source": source} for name, (record, source) in rows.items()])
-    found, lost = found.rename(columns={"estimate": "ours"}), (table[0.0] - table[2.5]).mean()
-    judged = verdicts.beside(found[:3], [table[0.0].mean(), lost, "below 0"], null=[None, None, 0.0])
-    counted = verdicts.beside(found[3:], "above 0", within=(0.0, errors.sizes["shift"] - 1.0))
+    findings = pd.DataFrame([{"quantity": name, **record, "source": source} for name, (record, source) in rows.items()])
+    findings, lost = findings.rename(columns={"estimate": "ours"}), (table[0.0] - table[2.5]).mean()
+    judged = verdicts.beside(findings[:3], [table[0.0].mean(), lost, "below 0"], null=[None, None, 0.0])
+    counted = verdicts.beside(findings[3:], "above 0", within=(0.0, errors.sizes["shift"] - 1.0))
     return pd.concat([judged, counted], ignore_index=True)
 
 

@@ -40,8 +40,8 @@ def rendered(pool: scenes.Garments, plan: pd.DataFrame, *key: str | int) -> UInt
 
 def with_statistics(model: nn.Module, key: str) -> nn.Module:
     """A timm model that takes what `training.normalise` gives, and sees its own mean and deviation of the pixels."""
-    own = encoders.preprocessing(model, key)
-    mean, deviation = (np.array(own[name]) for name in ("mean", "std"))
+    preprocessing = encoders.preprocessing(model, key)
+    mean, deviation = (np.array(preprocessing[name]) for name in ("mean", "std"))
     return nn.Sequential(v2.Normalize(((mean - training.MEAN) / training.STD).tolist(), (deviation / training.STD).tolist()), model)
 
 
@@ -50,9 +50,9 @@ def fit(
 ) -> nn.Module:
     """Trains all weights; step i draws its images in [0, 1] and labels from (*key, i). Resumes from its checkpoint."""
 
-    def batch(own: tuple) -> tuple[Tensor, Tensor]:
-        training.reseed(*own)
-        image, label = draw(own)
+    def batch(step_key: tuple) -> tuple[Tensor, Tensor]:
+        training.reseed(*step_key)
+        image, label = draw(step_key)
         return training.normalise(image), label
 
     training.begin(schedule.seed)

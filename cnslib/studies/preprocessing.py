@@ -38,11 +38,11 @@ def usual(classifier: Classifier) -> dict[str, Classifier]:
     low, span = black[:, :1, :1], (white - black)[:, :1, :1]
     if not span.all():
         return {}
-    ways = {name: (*torch.tensor([mean, std])[..., None, None], swapped) for name, (mean, std, swapped) in USUAL.items()}
-    ways = {
-        name: way
-        for name, way in ways.items()
-        if not (torch.allclose(way[0], -low / span, atol=0.01) and torch.allclose(way[1], 1 / span, rtol=0.01))
+    normalisations = {name: (*torch.tensor([mean, std])[..., None, None], swapped) for name, (mean, std, swapped) in USUAL.items()}
+    normalisations = {
+        name: normalisation
+        for name, normalisation in normalisations.items()
+        if not (torch.allclose(normalisation[0], -low / span, atol=0.01) and torch.allclose(normalisation[1], 1 / span, rtol=0.01))
     }
 
     def shown(name: str, mean: Tensor, std: Tensor, swapped: bool) -> Classifier:
@@ -50,7 +50,9 @@ def usual(classifier: Classifier) -> dict[str, Classifier]:
         transform = lambda image: ((pixels(image).flip(0) if swapped else pixels(image)) - mean) / std  # noqa: E731
         return replace(classifier, transform=transform, settings=classifier.settings | {"normalised": name})
 
-    return {name: shown(name, *way) for name, way in {**ways, REVERSED: (-low / span, 1 / span, True)}.items()}
+    return {
+        name: shown(name, *normalisation) for name, normalisation in {**normalisations, REVERSED: (-low / span, 1 / span, True)}.items()
+    }
 
 
 def check(classifier: Classifier, pictures: Sequence, classes: list[str]) -> pd.DataFrame:
@@ -59,20 +61,20 @@ def check(classifier: Classifier, pictures: Sequence, classes: list[str]) -> pd.
     `p` is McNemar's exact test of "more than with its own", one-sided, with Bonferroni's correction.
     """
     right = lambda one: np.array([one.labels[place] for place in one.logits(pictures).argmax(dim=1)]) == np.array(classes)  # noqa: E731
-    others, own = usual(classifier), right(classifier)
-    rows = [("its own", int(own.sum()), np.nan)]
+    others, unchanged = usual(classifier), right(classifier)
+    rows = [("its own", int(unchanged.sum()), np.nan)]
     for name, other in others.items():
-        found = right(other)
-        gained, lost = int((found & ~own).sum()), int((own & ~found).sum())
+        changed = right(other)
+        gained, lost = int((changed & ~unchanged).sum()), int((unchanged & ~changed).sum())
         p = binomtest(gained, gained + lost, alternative="greater").pvalue if gained + lost else 1.0
-        rows.append((name, int(found.sum()), min(1.0, p * len(others))))
+        rows.append((name, int(changed.sum()), min(1.0, p * len(others))))
     return pd.DataFrame(rows, columns=["preprocessing", "right", "p"]).assign(n=len(classes))
 
 
 def verdict(table: pd.DataFrame, *, confidence: float) -> tuple[str, bool]:
     """What a check found, in one sentence, and whether another normalisation is significantly better."""
-    (own, *others), n = table[["preprocessing", "right"]].itertuples(index=False, name=None), table["n"][0]
-    counts = f"Of {n} unshifted pictures it knows {own[1]}; " + ", ".join(f"{right} if shown as {name}" for name, right in others)
+    (unchanged, *others), n = table[["preprocessing", "right"]].itertuples(index=False, name=None), table["n"][0]
+    counts = f"Of {n} unshifted pictures it knows {unchanged[1]}; " + ", ".join(f"{right} if shown as {name}" for name, right in others)
     better = table[table["p"] < 1 - confidence].sort_values("right", ascending=False)
     if better.empty:
         return f"{counts}: none significantly better.", False

@@ -87,8 +87,8 @@ def cached(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_siz
     pictures = [picture for path in shards for picture in sample(path)]
     batches = [pictures[start : start + batch_size] for start in range(0, len(pictures), batch_size)]
     logits = [evaluation.batch_logits(classifier, batch, size=batch_size).double().numpy().round(DIGITS).tolist() for batch in batches]
-    known = [classifier.name, classifier.labels, classifier.preprocessing, [row for part in logits for row in part]]
-    made_from = recipes.USER_PREDICTIONS.stamp(known, evaluation.shard_digests(shards), batch_size)
+    identity = [classifier.name, classifier.labels, classifier.preprocessing, [row for part in logits for row in part]]
+    made_from = recipes.USER_PREDICTIONS.stamp(identity, evaluation.shard_digests(shards), batch_size)
     shelf = units.Shelf(folder, {classifier.name: (units.file_of(classifier.name), made_from)})
     for name in shelf.waiting():
         tables.write_unit(evaluation.predict(classifier, shards, batch_size=batch_size), shelf[name], tables.predictions)
@@ -223,12 +223,12 @@ def report(
     if normalised:
         demand(normalised in others, "preprocessing", normalised, f"{', '.join(others)}: others than its own, per channel")
         classifier = others[normalised]
-    found, wrong = preprocessing.verdict(preprocessing.check(classifier, *on.pictures()), confidence=on.settings.bootstrap.confidence)
+    note, wrong = preprocessing.verdict(preprocessing.check(classifier, *on.pictures()), confidence=on.settings.bootstrap.confidence)
     if wrong:
-        warnings.warn(f"{name}: the preprocessing seems to be wrong: {found}", stacklevel=2)
+        warnings.warn(f"{name}: the preprocessing seems to be wrong: {note}", stacklevel=2)
     compared = compare(on.predict(classifier), on)
     version = ", ".join(f"{key} {value}" for key, value in on.version.items()) or on.title
-    return dataclasses.replace(compared, about=f"{about(classifier)} {found} Benchmark: {version}.", classifier=classifier)
+    return dataclasses.replace(compared, about=f"{about(classifier)} {note} Benchmark: {version}.", classifier=classifier)
 
 
 def about(classifier: Classifier) -> str:
@@ -269,9 +269,9 @@ def differences(pairs: pd.DataFrame, name: str) -> pd.DataFrame:
     return table
 
 
-def headlines(found: dict[str, pd.DataFrame]) -> dict[str, tuple[pd.DataFrame, int]]:
+def headlines(results: dict[str, pd.DataFrame]) -> dict[str, tuple[pd.DataFrame, int]]:
     """The tables behind the summary, over all shifts, and whether more (1) or less (-1) is better."""
-    whole = {kind: table[table["shift"].isin([ALL, MEAN])] for kind, table in found.items() if "shift" in table}
+    whole = {kind: table[table["shift"].isin([ALL, MEAN])] for kind, table in results.items() if "shift" in table}
     last = whole["accuracy"]["scale"].max()
     at = {kind: table[table["scale"] == last] for kind, table in whole.items() if "scale" in table}
     rows = {

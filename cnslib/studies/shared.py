@@ -27,7 +27,7 @@ def choose(kept: pd.DataFrame, settings: Any, classes: list[str]) -> pd.DataFram
 
 def judges(sources: Mapping[str, str], labels: list[str], device: str) -> list[classifiers.Classifier]:
     """The classifiers of a section of the parameters, loaded once for all units that a process makes."""
-    return loaded(tuple((name, *told) for name, told in digests(sources).items()), tuple(labels), device)
+    return loaded(tuple((name, *identity) for name, identity in digests(sources).items()), tuple(labels), device)
 
 
 @functools.lru_cache(maxsize=1)

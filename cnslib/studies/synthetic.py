@@ -107,9 +107,9 @@ def real_evaluation_set(pictures: Path, classes: list[str], *, settings: Synthet
     """ImageNet's validation pictures of the classes, and those of the named test sets (Table 6). Errors as those of `testsets.load`."""
     tests = {name: testsets.load(name, paths.resolve(root), classes) for name, root in settings.tests.items()}
     rows, shown = list[tuple[str, str, int]](), list[Pictures]()
-    for name, numbers, found in catalog.whole(pictures, "heldout", classes):
+    for name, numbers, images in catalog.whole(pictures, "heldout", classes):
         rows += [(CATALOG, name, number) for number in numbers]
-        shown += map(squared, found)
+        shown += map(squared, images)
     for exam, test in tests.items():
         rows += test.table.assign(exam=exam)[["exam", "class", "seed"]].itertuples(index=False, name=None)
         shown += map(squared, test.pictures())
@@ -119,11 +119,11 @@ def real_evaluation_set(pictures: Path, classes: list[str], *, settings: Synthet
 
 def evaluation_set(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> EvaluationSet:
     """The catalog's held-out pictures, and held-out garments in the eight styles at severities from `lowest` to 1, each in one style."""
-    own = pictures[(pictures["split"] == "heldout") & pictures["class"].isin(classes)].reset_index(drop=True)
-    plain = own[["class", "seed"]].assign(exam=CATALOG, shift=UNSHIFTED)[PICTURE]
+    heldout = pictures[(pictures["split"] == "heldout") & pictures["class"].isin(classes)].reset_index(drop=True)
+    plain = heldout[["class", "seed"]].assign(exam=CATALOG, shift=UNSHIFTED)[PICTURE]
     plan, drawn = styled(pool, classes, settings=settings)
     table = pd.concat([plain, plan], ignore_index=True)
-    return EvaluationSet(table, np.concatenate([tables.pictures(own, "catalog"), drawn]))
+    return EvaluationSet(table, np.concatenate([tables.pictures(heldout, "catalog"), drawn]))
 
 
 def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> tuple[pd.DataFrame, Pictures]:
@@ -163,9 +163,9 @@ def train_and_answer(experiment: Experiment, key: tuple[str, int], pool: scenes.
     checkpoint = shared.checkpoint(experiment.checkpoints, key, experiment.stamp(*key))
     if arm != BEFORE:
         model = finetune(model, experiment, pool, arm=arm, run=run, checkpoint=checkpoint)
-    found = answers(model, experiment.evaluation_set, experiment.labels, device)
+    top1 = answers(model, experiment.evaluation_set, experiment.labels, device)
     checkpoint.unlink(missing_ok=True)
-    return experiment.evaluation_set.table.assign(arm=arm, run=run, top1=found)
+    return experiment.evaluation_set.table.assign(arm=arm, run=run, top1=top1)
 
 
 def answers(model: nn.Module, shown: EvaluationSet, labels: list[str], device: str) -> list[str]:
@@ -173,10 +173,10 @@ def answers(model: nn.Module, shown: EvaluationSet, labels: list[str], device: s
     if not shown.tests:
         return [labels[place] for place in pools.top1(model, shown.pictures, device)]
     logits, exams = pools.outputs(model, shown.pictures, device), shown.table["exam"].to_numpy()
-    found = np.array(labels, object)[logits.argmax(axis=1)]
+    top1 = np.array(labels, object)[logits.argmax(axis=1)]
     for name, test in shown.tests.items():
-        found[exams == name] = test.answers(logits[exams == name])
-    return found.tolist()
+        top1[exams == name] = test.answers(logits[exams == name])
+    return top1.tolist()
 
 
 def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments | list, *, arm: str, run: int, checkpoint: Path) -> nn.Module:
@@ -200,14 +200,14 @@ def batch(
     if isinstance(pool, list):
         chosen = [pool[row] for row in torch.randint(len(pool), (count,), generator=seeds.generator(*key)).tolist()]
         shown = pools.batch_of(np.stack([squared(read(file, str(file))) for _, file in chosen]))
-        named = torch.tensor([experiment.labels.index(name) for name, _ in chosen])
+        labels = torch.tensor([experiment.labels.index(name) for name, _ in chosen])
     else:
         real = scenes.sample(pool, key, count, style="catalog", unshifted=1.0)
-        shown, named = real.image, torch.tensor([experiment.labels.index(name) for name in pool.classes])[real.label]
+        shown, labels = real.image, torch.tensor([experiment.labels.index(name) for name in pool.classes])[real.label]
     drawn = round(share * count)
     rows = torch.randint(len(stock.label), (count,), generator=seeds.generator(*key, "generated"))[:drawn].numpy()
     image, label = pools.batch_of(stock.pictures[rows]), torch.from_numpy(stock.label[rows])
-    return torch.cat([shown[: count - drawn], image]), torch.cat([named[: count - drawn], label])
+    return torch.cat([shown[: count - drawn], image]), torch.cat([labels[: count - drawn], label])
 
 
 def right(replies: pd.DataFrame, by: list[str]) -> pd.Series:
@@ -217,10 +217,10 @@ def right(replies: pd.DataFrame, by: list[str]) -> pd.Series:
 
 def gains(replies: pd.DataFrame, *, by: str, confidence: float) -> pd.DataFrame:
     """What generated images add: accuracy of the half-generated arm minus the real one's, paired by run, t interval over runs."""
-    found = right(replies, [by])
-    difference = (found[MIXED] - found[REAL]).dropna()
+    accuracies = right(replies, [by])
+    difference = (accuracies[MIXED] - accuracies[REAL]).dropna()
     groups = difference.groupby(by, sort=False)
-    return pd.DataFrame([{by: key, **bootstrap.independent_mean(own.to_numpy(), confidence=confidence)} for key, own in groups])
+    return pd.DataFrame([{by: key, **bootstrap.independent_mean(gaps.to_numpy(), confidence=confidence)} for key, gaps in groups])
 
 
 def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: Bootstrap) -> pd.DataFrame:

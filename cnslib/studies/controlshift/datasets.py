@@ -122,7 +122,7 @@ Pictures = UInt8[np.ndarray, "images height width 3"]
 
 
 @dataclass(frozen=True)
-class Piece:
+class ImageFile:
     """One file: so many images per class of a split, numbered from `first`, of one shift at one step."""
 
     name: str
@@ -144,12 +144,12 @@ class Decoder:
     classes: list[str]
     settings: Controlshift
 
-    def stamp(self, piece: Piece) -> str:
+    def stamp(self, file: ImageFile) -> str:
         """What the images of a file depend on; its step enters by its value."""
-        own = self.settings
-        drawn = {"steps": own.drawing_steps, "guidance": own.guidance, "side": own.side, "seed": own.seed}
+        settings = self.settings
+        drawn = {"steps": settings.drawing_steps, "guidance": settings.guidance, "side": settings.side, "seed": settings.seed}
         tokens = {name: self.origin.tokens[name] for name in self.classes}
-        return recipes.CONTROLSHIFT.stamp(piece, value(piece.kind, piece.step, own), drawn, self.classes, self.origin.base, tokens)
+        return recipes.CONTROLSHIFT.stamp(file, value(file.kind, file.step, settings), drawn, self.classes, self.origin.base, tokens)
 
 
 def value(kind: str, step: int, settings: Controlshift) -> float:
@@ -157,35 +157,35 @@ def value(kind: str, step: int, settings: Controlshift) -> float:
     return settings.factors[step] if kind == "truncation" else math.radians(settings.angles[step])
 
 
-def plan(settings: Controlshift) -> list[Piece]:
+def plan(settings: Controlshift) -> list[ImageFile]:
     """Every file of the data sets: training, its second half, full support, validation, and the test at every step (overlap from 1)."""
     last, many = len(settings.angles) - 1, settings.train_images
-    pieces = [Piece(f"train_{kind}", "train", kind, 0, 1, many) for kind in TRAINED]
-    pieces += [Piece("train_more", "train", "extend", 0, many + 1, many), Piece("train_full", "train", "extend", last, 1, many)]
-    pieces += [Piece(f"validation_{kind}", "validation", kind, 0, 1, settings.validation_images) for kind in TRAINED]
+    files = [ImageFile(f"train_{kind}", "train", kind, 0, 1, many) for kind in TRAINED]
+    files += [ImageFile("train_more", "train", "extend", 0, many + 1, many), ImageFile("train_full", "train", "extend", last, 1, many)]
+    files += [ImageFile(f"validation_{kind}", "validation", kind, 0, 1, settings.validation_images) for kind in TRAINED]
     steps = [(kind, step) for kind in KINDS for step in range(last + 1) if kind in TRAINED or step > 0]
-    return pieces + [Piece(f"test_{kind}_{step}", "test", kind, step, 1, settings.test_images) for kind, step in steps]
+    return files + [ImageFile(f"test_{kind}_{step}", "test", kind, step, 1, settings.test_images) for kind, step in steps]
 
 
 def make(decoder: Decoder, folder: Path) -> None:
     """Draws the files that are missing or outdated, side by side on every core; deletes those that are not in the plan."""
-    pieces = {piece.name: piece for piece in plan(decoder.settings)}
-    stamps = {name: decoder.stamp(piece) for name, piece in pieces.items()}
-    rows = lambda name: pd.concat([class_rows(decoder, pieces[name], label) for label in decoder.classes])  # noqa: E731
+    files = {file.name: file for file in plan(decoder.settings)}
+    stamps = {name: decoder.stamp(file) for name, file in files.items()}
+    rows = lambda name: pd.concat([class_rows(decoder, files[name], label) for label in decoder.classes])  # noqa: E731
     workers.stored(stamps, rows, tables.images, folder=folder, device=decoder.device)
 
 
-def class_rows(decoder: Decoder, piece: Piece, name: str) -> pd.DataFrame:
+def class_rows(decoder: Decoder, file: ImageFile, name: str) -> pd.DataFrame:
     """The images of one class, drawn in passes of ten and shrunk to `side`, each pixel the mean of those that it covers."""
     rows, settings = [], decoder.settings
     aims, side = targets(decoder.size, seed=settings.seed), (settings.side, settings.side)
-    numbers = range(piece.first, piece.first + piece.count)
+    numbers = range(file.first, file.first + file.count)
     for first in numbers[::TOGETHER]:
-        z = start(f"{piece.split} {name}", range(first, first + TOGETHER), decoder.size, seed=settings.seed)
-        drawn = decoder.images(name, shifted(z, piece.kind, value(piece.kind, piece.step, settings), aims))
+        z = start(f"{file.split} {name}", range(first, first + TOGETHER), decoder.size, seed=settings.seed)
+        drawn = decoder.images(name, shifted(z, file.kind, value(file.kind, file.step, settings), aims))
         shrunk = [np.asarray(Image.fromarray(picture).resize(side, Image.Resampling.BOX)) for picture in drawn]
-        rows += [(piece.kind, name, first + i, float(piece.step), tables.encode(picture)) for i, picture in enumerate(shrunk)]
-    return pd.DataFrame(rows[: piece.count], columns=[*tables.KEY, "image"])
+        rows += [(file.kind, name, first + i, float(file.step), tables.encode(picture)) for i, picture in enumerate(shrunk)]
+    return pd.DataFrame(rows[: file.count], columns=[*tables.KEY, "image"])
 
 
 def text_to_image_decoder(pipe: StableDiffusionPipeline, origin: Origin, classes: list[str], settings: Controlshift) -> Decoder:
@@ -232,7 +232,7 @@ def strength(settings: Controlshift, size: int) -> pd.DataFrame:
     aims, rows = targets(size, seed=settings.seed), []
     for kind in KINDS:
         for step, shown in enumerate(settings.factors if kind == "truncation" else settings.angles):
-            own = (kind, value(kind, step, settings), value(kind, 0, settings), aims)
-            drawn = simulated(*own, draws=settings.draws, seed=settings.seed, confidence=settings.bootstrap.confidence)
-            rows.append({"shift": kind, "scale": float(step), "set_to": shown, "exact": exact(*own), **drawn})
+            arguments = (kind, value(kind, step, settings), value(kind, 0, settings), aims)
+            drawn = simulated(*arguments, draws=settings.draws, seed=settings.seed, confidence=settings.bootstrap.confidence)
+            rows.append({"shift": kind, "scale": float(step), "set_to": shown, "exact": exact(*arguments), **drawn})
     return pd.DataFrame(rows)

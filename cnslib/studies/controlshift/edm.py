@@ -80,8 +80,8 @@ class Denoiser(nn.Module):
     def forward(self, noisy: Images, sigma: Float[Tensor, ""], labels: Float[Tensor, "batch classes"]) -> Images:
         """Images in [-1, 1] plus noise of deviation sigma to images without, by one-hot labels; the type of `noisy` is kept."""
         noise = SCALING.precondition_noise(sigma).float().expand(len(noisy))
-        seen = self.model(SCALING.precondition_inputs(noisy, sigma).float(), noise, labels)
-        return SCALING.precondition_outputs(noisy, seen.to(noisy.dtype), sigma)
+        prediction = self.model(SCALING.precondition_inputs(noisy, sigma).float(), noise, labels)
+        return SCALING.precondition_outputs(noisy, prediction.to(noisy.dtype), sigma)
 
 
 class UNet(nn.Module):
@@ -185,11 +185,11 @@ class Block(nn.Module):
     def forward(self, x: Tensor, embedding: Float[Tensor, "batch embedding"]) -> Tensor:
         """The features of the next part."""
         share = math.sqrt(0.5) if self.plus else 1.0
-        new, told = self.conv0(functional.silu(self.norm0(x))), self.affine(embedding)[:, :, None, None]
+        new, modulation = self.conv0(functional.silu(self.norm0(x))), self.affine(embedding)[:, :, None, None]
         if self.plus:
-            new = self.norm1(new + told)
+            new = self.norm1(new + modulation)
         else:
-            scale, move = told.chunk(2, dim=1)
+            scale, move = modulation.chunk(2, dim=1)
             new = self.norm1(new) * (1 + scale) + move
         x = (self.skip(x) + self.conv1(functional.silu(new))) * share
         return (x + self.attend(x)) * share if self.heads else x
@@ -207,9 +207,9 @@ class Resampled(nn.Module):
 
     resample_filter: Tensor
 
-    def __init__(self, channels: int, kernel: int, way: str):
+    def __init__(self, channels: int, kernel: int, direction: str):
         super().__init__()
-        self.kernel, self.way = kernel, way
+        self.kernel, self.direction = kernel, direction
         self.register_buffer("resample_filter", torch.full((1, 1, 2, 2), 0.25))
         if kernel:
             self.weight = nn.Parameter(torch.zeros(channels, channels, kernel, kernel))
@@ -218,7 +218,7 @@ class Resampled(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Every channel by itself: means of 2 x 2 pixels, or each pixel four times."""
         each, channels = self.resample_filter.expand(x.shape[1], 1, 2, 2), x.shape[1]
-        if self.way == "down":
+        if self.direction == "down":
             x = functional.conv2d(x, each, stride=2, groups=channels)
         else:
             x = functional.conv_transpose2d(x, 4 * each, stride=2, groups=channels)
@@ -235,8 +235,13 @@ def load(path: Path, device: str = "cpu") -> Denoiser:
     if path.suffix in (".pkl", ".pickle"):
         raise ValueError(f"{path} is a pickle, which runs code when it is read; accepted: .safetensors, which this makes of it {once}")
     demand(path.suffix == ".safetensors", f"{path}, suffix", path.suffix, ".safetensors")
-    weights, found = read_weights(path), header(path).get("preconditioning", "")
-    demand(found == PRECONDITIONING, f"{path}, preconditioning in its header", found, f"{PRECONDITIONING}, as this writes it {once}")
+    weights, preconditioning = read_weights(path), header(path).get("preconditioning", "")
+    demand(
+        preconditioning == PRECONDITIONING,
+        f"{path}, preconditioning in its header",
+        preconditioning,
+        f"{PRECONDITIONING}, as this writes it {once}",
+    )
     with torch.device("meta"):
         denoiser = Denoiser(architecture(weights, path))
     sizes = denoiser.sizes
@@ -250,13 +255,13 @@ def load(path: Path, device: str = "cpu") -> Denoiser:
 def architecture(weights: Mapping[str, Tensor], path: Path) -> Architecture:
     """The sizes of a checkpoint's network. Raises ValueError, with their number, where tensors that tell them are missing."""
     family = ADM if "model.out_conv.weight" in weights else PLUS
-    sides = sorted({int(found[1]) for key in weights if (found := re.match(r"model\.enc\.(\d+)x\1_", key))}, reverse=True)
+    sides = sorted({int(match[1]) for key in weights if (match := re.match(r"model\.enc\.(\d+)x\1_", key))}, reverse=True)
     stem, level = "model.enc.{0}x{0}_conv.weight".format(*sides or [0]), "model.enc.{0}x{0}_block0.{1}.weight"
-    told = [stem, "model.map_layer0.weight", "model.map_label.weight", *(level.format(side, "conv0") for side in sides)]
-    told += ["model.map_augment.weight"] if family == PLUS else []
-    if lost := [key for key in told if key not in weights or weights[key].ndim < 2]:
+    required = [stem, "model.map_layer0.weight", "model.map_label.weight", *(level.format(side, "conv0") for side in sides)]
+    required += ["model.map_augment.weight"] if family == PLUS else []
+    if lost := [key for key in required if key not in weights or weights[key].ndim < 2]:
         raise ValueError(
-            f"{path} is no EDM checkpoint with classes, or not whole: {len(lost)} of {len(told)} tensors that tell its "
+            f"{path} is no EDM checkpoint with classes, or not whole: {len(lost)} of {len(required)} tensors that tell its "
             f"sizes are missing, for example {lost[0]}; accepted: {PLUS} or {ADM}, with classes, of the EDM training"
         )
     embedding, channels = weights["model.map_layer0.weight"].shape
@@ -314,8 +319,8 @@ def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, d
     demand(settings.guidance == 1, "controlshift.guidance", settings.guidance, "1.0: an EDM checkpoint cannot draw without a class")
     denoiser = load(path, device)
     sizes = denoiser.sizes
-    known = len(numbers) > 0 and all(0 <= number < sizes.classes for number in numbers.values())
-    demand(known, "edm: classes", dict(numbers), f"names of one or more of the numbers 0 to {sizes.classes - 1}")
+    valid = len(numbers) > 0 and all(0 <= number < sizes.classes for number in numbers.values())
+    demand(valid, "edm: classes", dict(numbers), f"names of one or more of the numbers 0 to {sizes.classes - 1}")
     base = units.digest(recipes.EDM, units.file_digest(path))
     origin = text_to_image.Origin(base, {name: str(number) for name, number in numbers.items()})
     images = partial(drawn, denoiser, dict(numbers), settings.drawing_steps, device)

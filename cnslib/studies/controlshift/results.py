@@ -35,9 +35,9 @@ schema = tables.schema(tables.KEY, {**tables.IDENTITY, **{space: pa.Column(float
 
 def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, folder: Path) -> pd.DataFrame:
     """Distance of each test image from the nearest one of the standard training set, pixels in [0, 1] or features of length 1."""
-    files = [units.verified(sets / name) for name in sorted(f"{piece.name}.parquet" for piece in datasets.plan(settings))]
+    files = [units.verified(sets / name) for name in sorted(f"{file.name}.parquet" for file in datasets.plan(settings))]
     groups = {"truncation": ("truncation",), "half sphere": ON_SPHERE}
-    rows = lambda _: pd.concat([from_training(sets, settings, encoder, *own) for own in groups.items()], ignore_index=True)  # noqa: E731
+    rows = lambda _: pd.concat([from_training(sets, settings, encoder, *group) for group in groups.items()], ignore_index=True)  # noqa: E731
     stamps = {"distances": recipes.NEIGHBOURS.stamp(files, encoder.digest)}
     return workers.stored(stamps, rows, schema, folder=folder, device=encoder.device)
 
@@ -45,10 +45,10 @@ def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, folder:
 def from_training(sets: Path, settings: Controlshift, encoder: ImageEncoder, training: str, kinds: tuple[str, ...]) -> pd.DataFrame:
     """Euclidean distances of the test images of some shifts from their nearest training image; their mean is the 1-NN distance (Eq. 3)."""
     table = datasets.evaluation_set(sets, settings, kinds)
-    known, test = (tables.pictures(one, "images") for one in (datasets.load(sets, *SETS[training]), table))
+    training_images, test = (tables.pictures(one, "images") for one in (datasets.load(sets, *SETS[training]), table))
     near, rows = NearestNeighbors(n_neighbors=1, algorithm="brute"), table[tables.KEY].copy()
-    for space, seen in zip(SPACES, (flat, lambda pictures: encoder.features(pictures).double().numpy()), strict=True):
-        rows[space] = near.fit(seen(known)).kneighbors(seen(test))[0][:, 0]
+    for space, embed in zip(SPACES, (flat, lambda pictures: encoder.features(pictures).double().numpy()), strict=True):
+        rows[space] = near.fit(embed(training_images)).kneighbors(embed(test))[0][:, 0]
     return rows
 
 
@@ -123,7 +123,7 @@ def findings(errors: xr.DataArray, slopes: xr.DataArray, sets: xr.DataArray, *, 
         "bias": mean(slopes, [m for m in single if m in STRONG], BIASED) - mean(slopes, [m for m in single if m in WEAK], BIASED),
     }
     n = {name: (sets if name in of_sets else errors)["n"].sel(shift=ALL).item() for name in values}
-    return {name: bootstrap.record(np.asarray(own), n[name], errors["confidence"].item()) for name, own in values.items()}
+    return {name: bootstrap.record(np.asarray(resampled), n[name], errors["confidence"].item()) for name, resampled in values.items()}
 
 
 def mean(values: xr.DataArray, models: list[str], shift: str = ALL) -> Float[np.ndarray, "resamples+1"]:
@@ -133,11 +133,11 @@ def mean(values: xr.DataArray, models: list[str], shift: str = ALL) -> Float[np.
     return values.sel(shift=shift, model=models).mean("model").to_numpy()
 
 
-def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
+def against(records: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
     """Our numbers beside the paper's statements (id, finding, quantity, published, tolerance); no verdict where one is `unmeasured`."""
-    table = published.set_index("id").loc[list(found)]
-    own = table[["finding", "quantity"]].join(pd.DataFrame(found).T)
-    judged = verdicts.beside(own, table["published"], tolerance=table["tolerance"].fillna(0.0))
+    table = published.set_index("id").loc[list(records)]
+    ours = table[["finding", "quantity"]].join(pd.DataFrame(records).T)
+    judged = verdicts.beside(ours, table["published"], tolerance=table["tolerance"].fillna(0.0))
     return set_aside(judged, table["unmeasured"])
 
 
@@ -154,11 +154,11 @@ def benchmark_predictions(
     """Predictions of the benchmark's classifiers, which the catalog trained, for all test images, one file per classifier."""
     numbers = range(1, shifted.test_images + 1)
     shards = {
-        sets / f"{piece.name}.parquet": [(piece.kind, name, number, float(piece.step)) for name in classes for number in numbers]
-        for piece in datasets.plan(shifted)
-        if piece.split == "test"
+        sets / f"{file.name}.parquet": [(file.kind, name, number, float(file.step)) for name in classes for number in numbers]
+        for file in datasets.plan(shifted)
+        if file.split == "test"
     }
     made = evaluation.evaluate(shards, labels=labels, settings=settings, device=device, folder=folder)
-    found = tables.read_answers(made.values()).astype({"shift": str})
-    start = found[(found["shift"] == "extend") & (found["scale"] == 0)]
-    return pd.concat([found, start.assign(shift="overlap")], ignore_index=True)
+    predictions = tables.read_answers(made.values()).astype({"shift": str})
+    start = predictions[(predictions["shift"] == "extend") & (predictions["scale"] == 0)]
+    return pd.concat([predictions, start.assign(shift="overlap")], ignore_index=True)

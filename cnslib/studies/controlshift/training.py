@@ -98,9 +98,9 @@ class Experiment:
         """What the predictions of a training depend on."""
         test = [name for kind in run.tested for name in datasets.tested(self.settings, kind)]
         files = [*SETS[run.training], *test, *([run.validation] if run.network == SVM else [])]
-        own = self.settings
-        kept = {"steps": own.training_steps, "seed": own.training_seed}
-        kept |= {key: getattr(own, key) for key in ("batch_size", "learning_rate", "penalties")}
+        settings = self.settings
+        kept = {"steps": settings.training_steps, "seed": settings.training_seed}
+        kept |= {key: getattr(settings, key) for key in ("batch_size", "learning_rate", "penalties")}
         return recipes.DEGRADATION.stamp(run, [units.verified(self.sets / f"{name}.parquet") for name in files], kept, self.classes)
 
     def examples(self, *names: str) -> tuple[Pictures, Places]:
@@ -112,8 +112,8 @@ class Experiment:
 
 def training_runs(settings: Controlshift) -> list[TrainingRun]:
     """Every network on both training distributions, without and with RandAugment (not the SVM), and the reference again on all sets."""
-    ways = [way for way in itertools.product(settings.networks, (False, True)) if way != (SVM, True)]
-    first = [TrainingRun(training, *way, 1) for training in ("truncation", "half sphere") for way in ways]
+    setups = [setup for setup in itertools.product(settings.networks, (False, True)) if setup != (SVM, True)]
+    first = [TrainingRun(training, *setup, 1) for training in ("truncation", "half sphere") for setup in setups]
     again = itertools.product(("half sphere", "large", "full support"), range(1, settings.runs + 1))
     return list(dict.fromkeys([*first, *(TrainingRun(training, settings.reference, False, run) for training, run in again)]))
 
@@ -130,8 +130,8 @@ def train(experiment: Experiment, runs: dict[str, TrainingRun], name: str) -> pd
     run = runs[name]
     test = datasets.evaluation_set(experiment.sets, experiment.settings, run.tested)
     learn = machine if run.network == SVM else network
-    found = learn(experiment, run, *experiment.examples(*SETS[run.training]), tables.pictures(test, "test set"))
-    return test[tables.KEY].assign(**asdict(run), top1=np.array(experiment.classes, object)[found])
+    predicted = learn(experiment, run, *experiment.examples(*SETS[run.training]), tables.pictures(test, "test set"))
+    return test[tables.KEY].assign(**asdict(run), top1=np.array(experiment.classes, object)[predicted])
 
 
 def machine(experiment: Experiment, run: TrainingRun, pictures: Pictures, truth: Places, test: Pictures) -> Places:
@@ -173,6 +173,6 @@ def network(experiment: Experiment, run: TrainingRun, pictures: Pictures, truth:
     schedule = Schedule(settings.training_steps, settings.batch_size, settings.learning_rate, average=0.98, seed=settings.training_seed)
     key = (BATCHES, settings.training_seed, run.run)
     fitted = pools.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device)
-    found = pools.top1(fitted, test, experiment.device)
+    predicted = pools.top1(fitted, test, experiment.device)
     checkpoint.unlink()
-    return found
+    return predicted

@@ -69,12 +69,12 @@ def singles(study: Study, pairs: list[list[str]], classes: list[str], *, weights
 
 def stamps(study: Study, images: dict[Key, Single]) -> dict[Key, str]:
     """What the file of each pair and class depends on: both sliders and the benchmark's images of each alone."""
-    found = {}
+    stamped = {}
     for key, alone in images.items():
         digests = {shift: adapters.file_digest(slider_path(study.sliders, shift, key[-1])) for shift in alone}
         made_from = [[texts.stamp(study, shift, key[-1], rows), digests[shift]] for shift, rows in alone.items()]
-        found[key] = recipes.COMPOSITION.stamp(made_from)
-    return found
+        stamped[key] = recipes.COMPOSITION.stamp(made_from)
+    return stamped
 
 
 def look(study: Study, images: dict[Key, Single], key: Key) -> pd.DataFrame:
@@ -84,8 +84,8 @@ def look(study: Study, images: dict[Key, Single], key: Key) -> pd.DataFrame:
     for seed in sorted(images[key][key[0]]["seed"].unique().tolist()):
         pictures = sheet(study, images[key], name, seed)
         stacked = np.stack(list(pictures.values()))  # the first has both weights 0
-        seen, other = (texts.looks(study, stacked, shift, name) for shift in shifts)
-        columns = seen | {"alignment_first": seen["alignment"], "alignment_second": other["alignment"]}
+        first, other = (texts.looks(study, stacked, shift, name) for shift in shifts)
+        columns = first | {"alignment_first": first["alignment"], "alignment_second": other["alignment"]}
         place = dict(zip(PAIR, shifts, strict=True)) | {"class": name, "seed": seed}
         rows.append(pd.DataFrame(list(pictures), columns=WEIGHTS).assign(**place, **columns))
     return pd.concat(rows).drop(columns=["alignment", "step"])

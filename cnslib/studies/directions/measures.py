@@ -79,8 +79,8 @@ def at_gain(path: pd.DataFrame, gain: float, *, labels: int) -> dict[str, float]
     """Structure and class of one path, by rising scale, where it first has a gain above 0; straight lines between its pictures."""
     after = int(np.argmax(path["gain"] >= gain))
     ends = path[["gain", "structure", "class_probability"]].to_numpy()[after - 1 : after + 1]
-    way = (gain - ends[0, 0]) / (ends[1, 0] - ends[0, 0])
-    _, structure, probability = ends[0] + way * (ends[1] - ends[0])
+    fraction = (gain - ends[0, 0]) / (ends[1, 0] - ends[0, 0])
+    _, structure, probability = ends[0] + fraction * (ends[1] - ends[0])
     begun = path["class_probability"].iloc[0] >= 1 / labels
     return {"structure": structure, "class_kept": float(probability >= 1 / labels) if begun else np.nan}
 
@@ -103,21 +103,21 @@ def differences(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap)
 
 def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """The mean of one difference per row; its interval reaches 0 where too few units differ to tell a side (`bootstrap.too_few`)."""
-    found, known = bootstrap.mean(values, rows, settings=settings), values.notna().to_numpy()
-    sums = np.bincount(bootstrap.units_of(rows[known], settings.target)[0], weights=values[known].to_numpy(float))
-    if known.any() and bootstrap.too_few(sums, settings.confidence):
-        found |= {"low": min(found["low"], 0.0), "high": max(found["high"], 0.0)}
-    return found
+    record, present = bootstrap.mean(values, rows, settings=settings), values.notna().to_numpy()
+    sums = np.bincount(bootstrap.units_of(rows[present], settings.target)[0], weights=values[present].to_numpy(float))
+    if present.any() and bootstrap.too_few(sums, settings.confidence):
+        record |= {"low": min(record["low"], 0.0), "high": max(record["high"], 0.0)}
+    return record
 
 
 def apart(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """`difference`; where none of the rows differ, to either side Wilson's bound of a share that no unit shows."""
-    found = difference(values, rows, settings=settings)
-    if not np.isnan(found["low"]) and not values.any(skipna=True):  # a single unit has no interval
+    record = difference(values, rows, settings=settings)
+    if not np.isnan(record["low"]) and not values.any(skipna=True):  # a single unit has no interval
         bound = bootstrap.rate(values.abs(), rows, settings=settings)["high"]
-        return found | {"low": -bound, "high": bound}
+        return record | {"low": -bound, "high": bound}
     limit = 1 if values.name == "class_kept" else np.inf
-    return found | {"low": max(found["low"], -limit), "high": min(found["high"], limit)}
+    return record | {"low": max(record["low"], -limit), "high": min(record["high"], limit)}
 
 
 def against_slider(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
@@ -134,25 +134,27 @@ def effects(scores: pd.DataFrame) -> pd.DataFrame:
     """
     table = scores.sort_values(KEY, ignore_index=True)
     start, parts = table.groupby([*PAIR, "class", "seed"]), []
-    for own, other in (PAIR, PAIR[::-1]):
-        gain = table[f"alignment_{own}"] - start[f"alignment_{own}"].transform("first")
-        sides = {"shift": table[own], "weight": table[f"{own}_weight"], "other_weight": table[f"{other}_weight"], "gain": gain}
+    for side, other in (PAIR, PAIR[::-1]):
+        gain = table[f"alignment_{side}"] - start[f"alignment_{side}"].transform("first")
+        sides = {"shift": table[side], "weight": table[f"{side}_weight"], "other_weight": table[f"{other}_weight"], "gain": gain}
         parts.append(table[["class", "seed", *WEIGHTS]].assign(pair=table["first"] + " + " + table["second"], **sides))
     both, key = pd.concat(parts, ignore_index=True), ["pair", "shift", "class", "seed"]
     alone = both[both["other_weight"] == 0].set_index([*key, "weight"])["gain"].rename("alone")
     lent = both[both["weight"] == 0].set_index([*key, "other_weight"])["gain"].rename("lent")
-    found = both[(both["weight"] > 0) & (both["other_weight"] > 0)].rename(columns={"gain": "together"})
-    found = found.join(alone, on=alone.index.names).join(lent, on=lent.index.names)
-    return found.assign(added=found["together"] - found["lent"], interaction=found["together"] - found["lent"] - found["alone"])
+    combined = both[(both["weight"] > 0) & (both["other_weight"] > 0)].rename(columns={"gain": "together"})
+    combined = combined.join(alone, on=alone.index.names).join(lent, on=lent.index.names)
+    return combined.assign(
+        added=combined["together"] - combined["lent"], interaction=combined["together"] - combined["lent"] - combined["alone"]
+    )
 
 
-def both_show(found: pd.DataFrame) -> pd.DataFrame:
+def both_show(combined: pd.DataFrame) -> pd.DataFrame:
     """Every image with two sliders (pair, class, seed, weights), and 1 or 0 in three columns.
 
     `shows`: each slider adds at least half of what it gains alone; `adds`: each adds anything; `without`: the other slider alone brings
     half of that gain along.
     """
-    half, adds = found["alone"] / 2, found["added"] > 0
-    each = found.assign(shows=adds & (found["added"] >= half), adds=adds, without=(found["lent"] > 0) & (found["lent"] >= half))
+    half, adds = combined["alone"] / 2, combined["added"] > 0
+    each = combined.assign(shows=adds & (combined["added"] >= half), adds=adds, without=(combined["lent"] > 0) & (combined["lent"] >= half))
     groups = each.astype(dict.fromkeys(SHOWN, float)).groupby(["pair", "class", "seed", *WEIGHTS], as_index=False)
     return groups.agg({"shows": "min", "adds": "min", "without": "max"})

@@ -122,14 +122,14 @@ def benchmark(images: Path, shift: str, classes: list[str], *, scales: list[floa
     table = tables.trajectories(pd.concat([artifacts.images(images, part) for part in (UNSHIFTED, shift)]), [shift])
     chosen = table[table["seed"].le(seeds) & table["scale"].isin(scales)].sort_values(["seed", "scale"])
     wanted = list(itertools.product(range(1, seeds + 1), scales))
-    found = {name: chosen[chosen["class"] == name].reset_index(drop=True) for name in classes}
-    return {name: tables.complete(rows, wanted, ["seed", "scale"], f"images of {name!r}") for name, rows in found.items()}
+    by_class = {name: chosen[chosen["class"] == name].reset_index(drop=True) for name in classes}
+    return {name: tables.complete(rows, wanted, ["seed", "scale"], f"images of {name!r}") for name, rows in by_class.items()}
 
 
 def stamp(study: Study, shift: str, name: str, images: pd.DataFrame) -> str:
     """What a unit depends on: the study, its prompts and class token, and the benchmark's images beside it."""
-    seen = [[int(row.seed), float(row.scale), units.digest(row.image.hex())] for row in images.itertuples()]
-    return recipes.DIRECTIONS.stamp(study.digest, sliders.prompts(shift, name, texts={}), study.origin.tokens[name], seen)
+    digests = [[int(row.seed), float(row.scale), units.digest(row.image.hex())] for row in images.itertuples()]
+    return recipes.DIRECTIONS.stamp(study.digest, sliders.prompts(shift, name, texts={}), study.origin.tokens[name], digests)
 
 
 def score(
@@ -155,12 +155,12 @@ def score(
 def trajectories(study: Study, images: dict[tuple, pd.DataFrame], key: tuple[str, str], *, finer: list[float] | None) -> pd.DataFrame:
     """The scores of all trajectories of a shift and class by every method, or by FINER at further scales."""
     rows, (shift, name) = [], key
-    for (seed, own), method in itertools.product(images[key].groupby("seed"), FINER if finer else METHODS):
-        stored, scales = tables.pictures(own, "benchmark"), finer or grid(method, own["scale"].tolist())
+    for (seed, images_of_seed), method in itertools.product(images[key].groupby("seed"), FINER if finer else METHODS):
+        stored, scales = tables.pictures(images_of_seed, "benchmark"), finer or grid(method, images_of_seed["scale"].tolist())
         drawn = stored[1:] if method == SLIDER and not finer else draw(study, shift, name, int(seed), method, scales)
         place = {"method": method, "shift": shift, "class": name, "seed": seed, "scale": [0.0, *scales]}
-        seen = pd.DataFrame({**place, **looks(study, np.concatenate([stored[:1], drawn]), shift, name)})
-        rows.append(seen[1:].drop(columns="step") if finer else seen)
+        scores = pd.DataFrame({**place, **looks(study, np.concatenate([stored[:1], drawn]), shift, name)})
+        rows.append(scores[1:].drop(columns="step") if finer else scores)
     return pd.concat(rows)
 
 
@@ -192,7 +192,9 @@ def films(study: Study, key: tuple[str, str, int], *, scales: list[float]) -> di
     shift, name, seed = key[0], key[1], int(key[2])  # a table's number, which torch does not take for a seed
     images = benchmark(study.images, shift, [name], scales=scales, seeds=seed)[name].query("seed == @seed")
     made_from = {method: recipes.DIRECTIONS.stamp(method, stamp(study, shift, name, images)) for method in METHODS}
-    shelf = units.Shelf(study.folder / "pictures", {method: (units.file_of((method, *key)), own) for method, own in made_from.items()})
+    shelf = units.Shelf(
+        study.folder / "pictures", {method: (units.file_of((method, *key)), digest) for method, digest in made_from.items()}
+    )
     for method in shelf.waiting():
         film = images
         if method != SLIDER:

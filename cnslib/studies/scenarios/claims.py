@@ -53,14 +53,14 @@ def accuracies(predictions: pd.DataFrame, names: Iterable[str], *, settings: Boo
     return xr.DataArray(samples, labels, ["resample", "model", "scenario"])
 
 
-def originals(found: xr.DataArray) -> xr.DataArray:
+def originals(accuracies: xr.DataArray) -> xr.DataArray:
     """Accuracy on original images: of the classifier that was trained on them, mu."""
-    return found.sel(scenario=UNSHIFTED, drop=True)
+    return accuracies.sel(scenario=UNSHIFTED, drop=True)
 
 
-def losses(found: xr.DataArray, names: Iterable[str]) -> pd.DataFrame:
+def losses(accuracies: xr.DataArray, names: Iterable[str]) -> pd.DataFrame:
     """Accuracy lost by each scenario, mean over models, with its interval, the largest first; p by Holm over the scenarios."""
-    drops = (originals(found) - found.sel(scenario=list(names))).mean("model").transpose("resample", "scenario")
+    drops = (originals(accuracies) - accuracies.sel(scenario=list(names))).mean("model").transpose("resample", "scenario")
     table = accuracy.interval(drops).assign(p_holm=bootstrap.holm(pd.Series(ranking.wald(drops.to_numpy()))))
     return table.sort_values("estimate", ascending=False, ignore_index=True)
 
@@ -82,10 +82,10 @@ def scores(ex1: xr.DataArray, ex2: xr.DataArray, names: Iterable[str]) -> pd.Dat
     resamples once more: that is taken out of them. No bound is above 1.
     """
     parts, confidence = [], ex1["confidence"].item()
-    rows = [found.sel(scenario=list(names)).to_numpy() for found in (ex1, ex2)]
-    mean, own = (originals(found).to_numpy() for found in (ex1, ex2))
+    rows = [accuracies.sel(scenario=list(names)).to_numpy() for accuracies in (ex1, ex2)]
+    mean, inner_mean = (originals(accuracies).to_numpy() for accuracies in (ex1, ex2))
     for convention, (ddof, shared) in CONVENTIONS.items():
-        samples = score(*rows, mean_cross=mean, mean_inner=mean if shared else own, ddof=ddof)
+        samples = score(*rows, mean_cross=mean, mean_inner=mean if shared else inner_mean, ddof=ddof)
         samples[1:] -= 2 * (np.nanmean(samples[1:], axis=0) - samples[0])
         low, high = bootstrap.bounds(np.minimum(samples, 1), confidence)
         table = pd.DataFrame({"model": ex1["model"], "convention": convention, "n": ex1["n"].item(), "estimate": np.minimum(samples[0], 1)})
@@ -141,46 +141,46 @@ def over_models(values: xr.DataArray) -> dict:
     return accuracy.metric(values.mean("model"))
 
 
-def worst(found: xr.DataArray, set_name: str) -> dict:
+def worst(accuracies: xr.DataArray, set_name: str) -> dict:
     """Conclusion 1: how much more accuracy the random background costs than the next worst scenario of Table 1, mean over models."""
-    others = found.sel(scenario=[name for name in TESTED if name != SUMMED])
+    others = accuracies.sel(scenario=[name for name in TESTED if name != SUMMED])
     second = others[0].mean("model").idxmin("scenario").item()
     mean = printed(CROSS).mean()
     quantity = f"{set_name}, EX1: loss by the summed background minus that by the next worst ({second})"
     theirs = float(mean.drop("random_background").min() - mean["random_background"])
-    ours = over_models(others.sel(scenario=second) - found.sel(scenario=SUMMED))
+    ours = over_models(others.sel(scenario=second) - accuracies.sel(scenario=SUMMED))
     return line("conclusion 1; Table 1", quantity, ours, theirs, null=0.0)
 
 
-def without_background(found: xr.DataArray) -> list[dict]:
+def without_background(accuracies: xr.DataArray) -> list[dict]:
     """Conclusion 2: accuracy trained and tested on segmented objects, minus that on colours and blurs, and minus that on originals."""
-    own, table = found.sel(scenario=SEGMENTED), printed(INNER)
+    segmented, table = accuracies.sel(scenario=SEGMENTED), printed(INNER)
     others = table[[FOLDERS[name].replace("image_", "color_") for name in COLOURS_AND_BLURS]].mean(axis=1)
-    beside = over_models(own - found.sel(scenario=COLOURS_AND_BLURS).mean("scenario"))
-    theirs, change = float((table["segmented_image"] - others).mean()), over_models(own - originals(found))
+    beside = over_models(segmented - accuracies.sel(scenario=COLOURS_AND_BLURS).mean("scenario"))
+    theirs, change = float((table["segmented_image"] - others).mean()), over_models(segmented - originals(accuracies))
     return [
         line("conclusion 2; Table 1", "garments, EX2: segmented minus colours and blurs", beside, theirs, null=-MARGIN),
         line("conclusion 2; section 5.2 says no drop", "garments, EX2: segmented minus originals", change, 0.0, null=-MARGIN),
     ]
 
 
-def stable(found: xr.DataArray, set_name: str) -> list[dict]:
+def stable(accuracies: xr.DataArray, set_name: str) -> list[dict]:
     """Conclusion 3: Kendall's tau of accuracy on originals and stability (minus the cross variance); above 0 where accuracy tells it.
 
     Published twice: with the accuracy on the same data (each cross row's implied mean), and with ImageNet's. Not measured where the
     interval spans all that is possible.
     """
-    start = originals(found).to_numpy()
-    unstable = variance(found.sel(scenario=TESTED).to_numpy(), mean=start, ddof=0)
-    tau = ranking.order_record(start, -unstable, found["n"].item(), found["confidence"].item())
+    start = originals(accuracies).to_numpy()
+    unstable = variance(accuracies.sel(scenario=TESTED).to_numpy(), mean=start, ddof=0)
+    tau = ranking.order_record(start, -unstable, accuracies["n"].item(), accuracies["confidence"].item())
     null = 0.0 if tau["low"] > -1 or tau["high"] < 1 else np.nan
     means, table = implied_means().xs(CROSS, level=1), published.read("ximagenet12_table2_scores").set_index("model")
     steady = -table["variance_cross"].to_numpy()
     theirs = {"the same data": means.loc[table.index], "ImageNet": table["imagenet_percent"]}
     quantity = f"{set_name}, EX1: Kendall's tau of accuracy and stability, published accuracy on"
     return [
-        line("conclusion 3; Table 2", f"{quantity} {name}", tau, float(ranking.kendall(own.to_numpy(), steady)), null=null)
-        for name, own in theirs.items()
+        line("conclusion 3; Table 2", f"{quantity} {name}", tau, float(ranking.kendall(values.to_numpy(), steady)), null=null)
+        for name, values in theirs.items()
     ]
 
 
@@ -213,12 +213,12 @@ def printed_rows(name: str, column: str) -> dict[tuple[str, str], np.ndarray]:
 def implied_means() -> pd.Series:
     """The mean that most of the squared deviations in a row (model, trained on) of Table 2 were measured from, up to rounding."""
     accuracy, deviation, grid = printed_rows(*ACCURACY), printed_rows(*DEVIATION), np.linspace(0, 1, 10_001)
-    found = {}
+    means = {}
     for key, cells in deviation.items():
         away = np.abs(accuracy[key] - grid[:, None])
         fitting = (np.abs(away**2 - cells) <= ROUNDED * (1 + 2 * away) + SLACK).sum(1)
-        found[key] = grid[fitting == fitting.max()].mean()
-    return pd.Series(found)
+        means[key] = grid[fitting == fitting.max()].mean()
+    return pd.Series(means)
 
 
 def printed_scores() -> pd.DataFrame:

@@ -66,15 +66,15 @@ def photographs(*, settings: Scenarios, device: str, folder: Path) -> pd.DataFra
 
 
 def evaluate(
-    sources: dict[str, str], labels: list[str], severities: list[float], seed: int, device: str, name: str, found: list[Subject]
+    sources: dict[str, str], labels: list[str], severities: list[float], seed: int, device: str, name: str, objects: list[Subject]
 ) -> pd.DataFrame:
     """One row per classifier, subject and severity above 0; severity 0 for the originals alone. Of equal logits the first label wins."""
     graded = [0.0] if name == UNSHIFTED else severities[1:]
     judges, parts = shared.judges(sources, labels, device), []
-    for start in range(0, len(found), CHUNK):
-        states = [(own, severity) for own in found[start : start + CHUNK] for severity in graded]
-        pictures = [subjects.shown(own, name, severity, seed=seed) for own, severity in states]
-        rows = pd.DataFrame([(name, own.label, own.seed, severity) for own, severity in states], columns=tables.KEY)
+    for start in range(0, len(objects), CHUNK):
+        states = [(subject, severity) for subject in objects[start : start + CHUNK] for severity in graded]
+        pictures = [subjects.shown(subject, name, severity, seed=seed) for subject, severity in states]
+        rows = pd.DataFrame([(name, subject.label, subject.seed, severity) for subject, severity in states], columns=tables.KEY)
         for judge in judges:
             best = torch.argmax(judge.logits(pictures).double(), dim=1).tolist()
             parts.append(rows.assign(model=judge.name, top1=[judge.labels[place] for place in best]))
@@ -108,7 +108,7 @@ def train(experiment: Experiment, checkpoints: Path, key: tuple[str, str]) -> pd
     checkpoint = shared.checkpoint(checkpoints, key, stamp(experiment, *key))
     said = checkpoint.with_suffix(".json")
     _, pictures, label = examples(experiment, name, "catalog", settings.training_images)
-    found, shown, _ = examples(experiment, name, "heldout", settings.images)
+    heldout, shown, _ = examples(experiment, name, "heldout", settings.images)
 
     def draw(key: tuple) -> tuple[Tensor, Tensor]:
         rows = torch.randint(len(label), (settings.batch_size,), generator=seeds.generator(*key))
@@ -123,7 +123,7 @@ def train(experiment: Experiment, checkpoints: Path, key: tuple[str, str]) -> pd
     how = {"smoothing": 0.1, "every": -(-settings.steps // settings.checks), "watch": watch}
     pools.fit(model, draw, ("scenarios", settings.seed), schedule, checkpoint=checkpoint, device=device, **how)
     severity = 0.0 if name == UNSHIFTED else 1.0
-    keys = pd.DataFrame([(name, own.label, own.seed, severity) for own in found], columns=tables.KEY)
+    keys = pd.DataFrame([(name, subject.label, subject.seed, severity) for subject in heldout], columns=tables.KEY)
     parts = [keys.assign(model=backbone, top1=top1, steps=int(steps)) for steps, top1 in json.loads(said.read_text()).items()]
     checkpoint.unlink(missing_ok=True)
     said.unlink()
@@ -132,6 +132,6 @@ def train(experiment: Experiment, checkpoints: Path, key: tuple[str, str]) -> pd
 
 def examples(experiment: Experiment, name: str, part: str, count: int) -> tuple[list[Subject], Pictures, Int[Tensor, "images"]]:
     """Garments of one pool under a scenario at severity 1: the subjects, their pictures and the index of their class."""
-    found = experiment.subjects(part, count)
-    pictures = np.stack([subjects.shown(own, name, 1.0, seed=experiment.settings.seed) for own in found])
-    return found, pictures, torch.tensor([experiment.labels.index(own.label) for own in found])
+    selected = experiment.subjects(part, count)
+    pictures = np.stack([subjects.shown(subject, name, 1.0, seed=experiment.settings.seed) for subject in selected])
+    return selected, pictures, torch.tensor([experiment.labels.index(subject.label) for subject in selected])

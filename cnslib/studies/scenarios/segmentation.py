@@ -64,15 +64,15 @@ def trainings(settings: Segmentation) -> dict[str, list[str]]:
 
 def run(experiment: Experiment, *, settings: Segmentation, folder: Path, checkpoints: Path) -> dict[str, dict[str, Path]]:
     """Makes the trainings whose predictions are missing or outdated; per training the tables `overlaps` and `maps` (of seed 0)."""
-    keys = {one: (name, number) for name, own in trainings(settings).items() for number, one in enumerate(own, 1)}
+    keys = {one: (name, number) for name, runs in trainings(settings).items() for number, one in enumerate(runs, 1)}
     files = {one: (f"{identifier(one)}.parquet", stamp(*key, experiment, settings)) for one, key in keys.items()}
     shelves = {kind: units.Shelf(folder / kind, files) for kind in ("maps", "overlaps")}
     waiting = {one for shelf in shelves.values() for one in shelf.waiting()}
-    found = experiment.garments() if waiting else []  # once: their folder is one process's
+    garments = experiment.garments() if waiting else []  # once: their folder is one process's
     made = {one: {kind: shelf[one] for kind, shelf in shelves.items()} for one in keys}
-    work = [(*keys[one], experiment, settings, found, list(made[one].values()), checkpoints) for one in keys if one in waiting]
+    work = [(*keys[one], experiment, settings, garments, list(made[one].values()), checkpoints) for one in keys if one in waiting]
     workers.each(train_and_segment, work, device=experiment.device, desc="trainings")
-    return {one: {kind: unit.path for kind, unit in own.items()} for one, own in made.items()}
+    return {one: {kind: unit.path for kind, unit in units_by_kind.items()} for one, units_by_kind in made.items()}
 
 
 def stamp(name: str, number: int, experiment: Experiment, settings: Segmentation) -> str:
@@ -98,22 +98,24 @@ def train_and_segment(
     has other weights in its decoder and other batches; the networks of a run see the same batches.
     """
     checkpoint = checkpoints / f"{made[0].path.stem}-{made[0].made_from[:12]}.pt"
-    seed, named = settings.seed + number - 1, outputs(experiment)
+    seed, label_names = settings.seed + number - 1, outputs(experiment)
     if experiment.settings.tree:
-        draw: partial = partial(batch_of, experiment.subjects("catalog", experiment.settings.training_images), named)
+        draw: partial = partial(batch_of, experiment.subjects("catalog", experiment.settings.training_images), label_names)
     else:
         draw = partial(batch, scenes.garments(paths.GARMENTS, "catalog", experiment.classes))
     training.begin(seed)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=seed)
-    given = (network(name, settings.encoder, len(named)), partial(draw, count=settings.batch_size), ("segmentation", seed), schedule)
+    given = (network(name, settings.encoder, len(label_names)), partial(draw, count=settings.batch_size), ("segmentation", seed), schedule)
     model, counts, maps = pools.fit(*given, checkpoint=checkpoint, device=experiment.device), [], []
-    for own in garments:
-        keys, pictures = subjects.keys(own, settings.severities), subjects.pictures(own, settings.severities, seed=settings.seed)
+    for subject in garments:
+        keys, pictures = subjects.keys(subject, settings.severities), subjects.pictures(subject, settings.severities, seed=settings.seed)
         predicted = pools.top1(model, pictures, experiment.device).astype(np.uint8)
         counts.append(
-            overlaps(predicted, truth(own.mask, own.label, named), keys, named).assign(model=trainings(settings)[name][number - 1])
+            overlaps(predicted, truth(subject.mask, subject.label, label_names), keys, label_names).assign(
+                model=trainings(settings)[name][number - 1]
+            )
         )
-        if own.seed == garments[0].seed:  # of the first garment of a class the maps are kept, without a scenario and at its end
+        if subject.seed == garments[0].seed:  # of the first garment of a class the maps are kept, without a scenario and at its end
             maps.append(keys.assign(image=[tables.encode(image) for image in predicted])[keys["scale"].isin(ENDS)])
     tables.write_unit(pd.concat(maps, ignore_index=True), made[0], tables.images)
     tables.write_unit(pd.concat(counts, ignore_index=True), made[1], schema)
@@ -142,42 +144,44 @@ def batch(pool: scenes.Garments, key: tuple, count: int) -> tuple[Float[Tensor, 
     return image, torch.where(mask[:, 0] > 0.5, label, 0)
 
 
-def batch_of(found: list[Subject], named: Names, key: tuple, count: int) -> tuple[Tensor, Tensor]:
+def batch_of(garments: list[Subject], label_names: Names, key: tuple, count: int) -> tuple[Tensor, Tensor]:
     """The same of published pictures."""
-    rows = torch.randint(len(found), (count,), generator=seeds.generator(*key, "choice")).tolist()
-    image = pools.batch_of(np.stack([subjects.rounded(found[row].image) for row in rows]))
-    label = np.stack([truth(found[row].mask, found[row].label, named) for row in rows])
+    rows = torch.randint(len(garments), (count,), generator=seeds.generator(*key, "choice")).tolist()
+    image = pools.batch_of(np.stack([subjects.rounded(garments[row].image) for row in rows]))
+    label = np.stack([truth(garments[row].mask, garments[row].label, label_names) for row in rows])
     both = torch.cat([image, torch.from_numpy(label)[:, None].float()], 1)
     image, label = training.flip(both, seeds.generator(*key, "flip")).split([3, 1], dim=1)
     return image, label[:, 0].long()
 
 
-def truth(mask: Float[np.ndarray, "height width"], label: str, named: Names = LABELS) -> UInt8[np.ndarray, "height width"]:
+def truth(mask: Float[np.ndarray, "height width"], label: str, label_names: Names = LABELS) -> UInt8[np.ndarray, "height width"]:
     """The true label of each pixel: the object where the mask exceeds one half."""
-    return np.where(mask > 0.5, named.index(label), 0).astype(np.uint8)
+    return np.where(mask > 0.5, label_names.index(label), 0).astype(np.uint8)
 
 
 def overlaps(
     predicted: UInt8[np.ndarray, "n height width"],
     true: UInt8[np.ndarray, "height width"],
     keys: pd.DataFrame,
-    named: Names = LABELS,
+    label_names: Names = LABELS,
 ) -> pd.DataFrame:
     """Intersection and union in pixels, a row per image and label that is predicted or true somewhere in it."""
     wanted = torch.from_numpy(true).long().expand(len(predicted), -1, -1)
-    hit, false, missed, _ = smp.metrics.get_stats(torch.from_numpy(predicted).long(), wanted, mode="multiclass", num_classes=len(named))
+    hit, false, missed, _ = smp.metrics.get_stats(
+        torch.from_numpy(predicted).long(), wanted, mode="multiclass", num_classes=len(label_names)
+    )
     union = (hit + false + missed).numpy()
     images, labels = np.nonzero(union)
     table = keys.iloc[images].reset_index(drop=True)
-    return table.assign(label=np.array(named)[labels], intersection=hit.numpy()[images, labels], union=union[images, labels])
+    return table.assign(label=np.array(label_names)[labels], intersection=hit.numpy()[images, labels], union=union[images, labels])
 
 
 def per_image(counts: pd.DataFrame, *, overlap: float) -> pd.DataFrame:
     """Per training and image: IoU of the garment's label (below `overlap`, `top1` is the background), and IoU of the whole foreground."""
-    own = counts[counts["label"] == counts["class"]].set_index(KEYS)
-    ground = counts[counts["label"] == BACKGROUND].set_index(KEYS).reindex(own.index, fill_value=0)
-    pixels = counts.groupby(KEYS)[["intersection", "union"]].sum().sum(axis=1).reindex(own.index) / 2  # each miss is in two unions
-    table = pd.DataFrame({"iou": own["intersection"] / own["union"]})
+    of_class = counts[counts["label"] == counts["class"]].set_index(KEYS)
+    ground = counts[counts["label"] == BACKGROUND].set_index(KEYS).reindex(of_class.index, fill_value=0)
+    pixels = counts.groupby(KEYS)[["intersection", "union"]].sum().sum(axis=1).reindex(of_class.index) / 2  # each miss is in two unions
+    table = pd.DataFrame({"iou": of_class["intersection"] / of_class["union"]})
     table["foreground"] = (pixels - ground["union"]) / (pixels - ground["intersection"])
     table = table.reset_index()
     return table.assign(top1=np.where(table["iou"] >= overlap, table["class"], BACKGROUND))
@@ -231,9 +235,9 @@ def of_table3(shares: xr.DataArray) -> list[str]:
 
 def at_ends(shares: xr.DataArray) -> xr.DataArray:
     """The mean over the originals and the ends of Table 3's scenarios, each of which weighs the same: [resample, model]."""
-    own = shares.sel(shift=of_table3(shares))
-    ends = own.isel(scale=-1, drop=True).sum("shift") + own.isel(shift=0, scale=0, drop=True)
-    return (ends / (own.sizes["shift"] + 1)).assign_coords(n=shares["n"][0])
+    in_table3 = shares.sel(shift=of_table3(shares))
+    ends = in_table3.isel(scale=-1, drop=True).sum("shift") + in_table3.isel(shift=0, scale=0, drop=True)
+    return (ends / (in_table3.sizes["shift"] + 1)).assign_coords(n=shares["n"][0])
 
 
 def freedom_of(rows: pd.DataFrame, *, settings: Bootstrap) -> int:
@@ -267,7 +271,7 @@ def effects(shares: xr.DataArray, trained: dict[str, list[str]], *, freedom: int
     """
     ends = changes(shares, of_table3(shares)).rename(columns={"scenario": "name"}).assign(of="scenario", trainings=shares.sizes["model"])
     values = at_ends(shares)
-    runs = {name: values.sel(model=own).to_numpy() for name, own in trained.items()}
+    runs = {name: values.sel(model=members).to_numpy() for name, members in trained.items()}
     given = (runs[NETWORKS[0]], values["n"].item(), freedom, shares["confidence"].item())
     rows = [
         {"of": "network", "name": name, "trainings": runs[name].shape[1], **over_trainings(runs[name], *given)}

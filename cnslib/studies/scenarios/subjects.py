@@ -141,15 +141,15 @@ def subject(label: str, seed: int, image: Float[Tensor, "3 h w"], mask: Float[Te
 
 def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int, seed: int) -> list[Subject]:
     """The first `count` garments of each class as catalog scenes, each with a web scene's background. ValueError for a class with fewer."""
-    found = []
+    subjects = []
     for name in classes:
         rows = np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[:count]
         demand(len(rows) == count, "images", count, f"at most {len(rows)}, the garments of class {name!r} in pool {part!r}")
         keys = [("scenarios", part, name, seed, number) for number in range(count)]
         scene = scenes.scenes(pool.grey[rows], scenes.draw(keys), style="catalog")
         others = scenes.backdrop(scenes.draw([(*key, "other") for key in keys]), scene.image.shape[-1], wide=1.0)
-        found += [subject(name, number, scene.image[number], scene.mask[number], others[number]) for number in range(count)]
-    return found
+        subjects += [subject(name, number, scene.image[number], scene.mask[number], others[number]) for number in range(count)]
+    return subjects
 
 
 def published(root: Path, classes: list[str], *, first: int, count: int) -> list[Subject]:
@@ -158,16 +158,16 @@ def published(root: Path, classes: list[str], *, first: int, count: int) -> list
     A mask is the object wherever it is not 0, since some hold label numbers. Pictures without a mask do not count. The other background
     is a picture of the next class.
     """
-    found: dict[str, list[tuple[Image, Mask]]] = {}
+    by_class: dict[str, list[tuple[Image, Mask]]] = {}
     for name in classes:
         folder = imagenet.class_folder(root / "image", name)
         pairs = [(file, root / "masks" / folder.name / f"{file.stem}.png") for file in sorted(folder.iterdir())]
         whole = [pair for pair in pairs if pair[1].is_file()][first : first + count]
         what = f"scenarios.tree: {folder}, pictures with a mask in {root / 'masks' / folder.name} from number {first} on"
         demand(len(whole) == count, what, len(whole), f"{count} or more")
-        found[name] = [squares(*pair) for pair in whole]
+        by_class[name] = [squares(*pair) for pair in whole]
     others = dict(zip(classes, [*classes[1:], classes[0]], strict=True))
-    return [Subject(name, first + i, *pair, found[others[name]][i][0]) for name in classes for i, pair in enumerate(found[name])]
+    return [Subject(name, first + i, *pair, by_class[others[name]][i][0]) for name in classes for i, pair in enumerate(by_class[name])]
 
 
 def squares(file: Path, mask: Path) -> tuple[Image, Mask]:
@@ -185,12 +185,12 @@ def photographs(folder: Path, *, count: int, seed: int, rows: Sequence[int] | No
     """The first cut-outs of the photo set, or some rows of these, in their scenes; the other background is empty scenery."""
     objects = cutouts.read(folder, count=count)
     demand(len(objects) == count, "photographs", count, f"at most {len(objects)}, which is what {folder} holds")
-    found = []
+    subjects = []
     for one in objects if rows is None else [objects[row] for row in rows]:
         scene, draws = cutouts.scene(one, seed=seed)[0], scenes.draw([("scenarios", seed, one.label, one.seed, "other")])
         other = cutouts.background(draws, cutouts.SIDE, cutouts.EMPTY)
-        found.append(subject(one.label, one.seed, scene.image[0], scene.mask[0], other[0]))
-    return found
+        subjects.append(subject(one.label, one.seed, scene.image[0], scene.mask[0], other[0]))
+    return subjects
 
 
 def spread(folder: Path, *, count: int, seed: int) -> list[Subject]:
@@ -200,13 +200,13 @@ def spread(folder: Path, *, count: int, seed: int) -> list[Subject]:
     return photographs(folder, count=there, seed=seed, rows=np.linspace(0, there - 1, count).round().astype(int).tolist())
 
 
-def shown(own: Subject, name: str, severity: float, *, seed: int) -> UInt8[np.ndarray, "height width 3"]:
+def shown(subject: Subject, name: str, severity: float, *, seed: int) -> UInt8[np.ndarray, "height width 3"]:
     """One picture: a subject under a scenario, or "unshifted". Its random hue belongs to (seed, scenario, class, number)."""
     if name == UNSHIFTED:
-        return rounded(own.image)
-    generator = np.random.default_rng(seeds.seed_of("scenarios", seed, name, own.label, own.seed))
-    background = own.drawn if name == DRAWN else own.other
-    return rounded(scenario(name, own.image, own.mask, severity, generator=generator, background=background))
+        return rounded(subject.image)
+    generator = np.random.default_rng(seeds.seed_of("scenarios", seed, name, subject.label, subject.seed))
+    background = subject.drawn if name == DRAWN else subject.other
+    return rounded(scenario(name, subject.image, subject.mask, severity, generator=generator, background=background))
 
 
 def rounded(image: Image) -> UInt8[np.ndarray, "height width 3"]:
@@ -214,17 +214,17 @@ def rounded(image: Image) -> UInt8[np.ndarray, "height width 3"]:
     return (image.clip(0, 1) * 255).round().astype(np.uint8)
 
 
-def keys(own: Subject, severities: list[float]) -> pd.DataFrame:
+def keys(subject: Subject, severities: list[float]) -> pd.DataFrame:
     """The key of every state of a subject: the original once (severity 0), then each scenario (`shift`) at each severity (`scale`)."""
-    names = UNDRAWN if own.drawn is None else NAMES
+    names = UNDRAWN if subject.drawn is None else NAMES
     states = [(UNSHIFTED, 0.0), *((name, severity) for name in names for severity in severities if severity > 0)]
-    return pd.DataFrame([(name, own.label, own.seed, severity) for name, severity in states], columns=tables.KEY)
+    return pd.DataFrame([(name, subject.label, subject.seed, severity) for name, severity in states], columns=tables.KEY)
 
 
-def pictures(own: Subject, severities: list[float], *, seed: int) -> Pictures:
+def pictures(subject: Subject, severities: list[float], *, seed: int) -> Pictures:
     """A subject in the states of `keys`."""
-    rows = keys(own, severities)
-    return np.stack([shown(own, name, severity, seed=seed) for name, severity in zip(rows["shift"], rows["scale"], strict=True)])
+    rows = keys(subject, severities)
+    return np.stack([shown(subject, name, severity, seed=seed) for name, severity in zip(rows["shift"], rows["scale"], strict=True)])
 
 
 @dataclass(frozen=True)
@@ -257,41 +257,41 @@ class Experiment:
 
     def garments(self) -> list[Subject]:
         """The first held-out garments of every class, each with the scene drawn around it; draws what is missing, around garments alone."""
-        found = self.subjects("heldout", self.settings.images)
+        subjects = self.subjects("heldout", self.settings.images)
         if self.settings.tree:
-            return found
+            return subjects
         stamps = {name: recipes.DRAWN_BACKGROUNDS.stamp(name, self.digest) for name in self.classes}
-        rows = workers.stored(stamps, self.draw, tables.images, device=self.device, folder=self.folder, common=lambda: [found])
+        rows = workers.stored(stamps, self.draw, tables.images, device=self.device, folder=self.folder, common=lambda: [subjects])
         drawn = dict(zip(zip(rows["class"], rows["seed"], strict=True), tables.pictures(rows, DRAWN), strict=True))
-        return [replace(own, drawn=drawn[own.label, own.seed] / 255) for own in found]
+        return [replace(subject, drawn=drawn[subject.label, subject.seed] / 255) for subject in subjects]
 
-    def draw(self, name: str, found: list[Subject]) -> pd.DataFrame:
+    def draw(self, name: str, subjects: list[Subject]) -> pd.DataFrame:
         """The scenes around the subjects of one class."""
-        pipe, own = text_to_image.load_pipeline(self.pipeline, self.device), [one for one in found if one.label == name]
-        parts = [draw(pipe, own[start : start + CHUNK], settings=self.settings) for start in range(0, len(own), CHUNK)]
-        rows = pd.DataFrame([(DRAWN, name, one.seed, 1.0) for one in own], columns=tables.KEY)
+        pipe, of_class = text_to_image.load_pipeline(self.pipeline, self.device), [one for one in subjects if one.label == name]
+        parts = [draw(pipe, of_class[start : start + CHUNK], settings=self.settings) for start in range(0, len(of_class), CHUNK)]
+        rows = pd.DataFrame([(DRAWN, name, one.seed, 1.0) for one in of_class], columns=tables.KEY)
         return rows.assign(image=[tables.encode(picture) for part in parts for picture in part.numpy()])
 
 
 @torch.no_grad()
-def draw(pipe: StableDiffusionPipeline, found: list[Subject], *, settings: Scenarios) -> UInt8[Tensor, "images height width 3"]:
+def draw(pipe: StableDiffusionPipeline, subjects: list[Subject], *, settings: Scenarios) -> UInt8[Tensor, "images height width 3"]:
     """Scenes drawn from pure noise around some objects, prompted by their class; the noise belongs to (class, number, seed)."""
-    image = torch.from_numpy(np.stack([own.image for own in found])).permute(0, 3, 1, 2).float().to(pipe.device)
-    known = pipe.vae.encode(2 * image - 1).latent_dist.mode() * pipe.vae.config.scaling_factor
-    mask = torch.from_numpy(np.stack([own.mask for own in found]))[:, None].float().to(pipe.device)
-    kept = (F.adaptive_avg_pool2d(mask, known.shape[-2:]) > 0.5).float()
-    noises = [("scenarios", settings.seed, "drawn", own.label, own.seed) for own in found]
-    noise = torch.cat([torch.randn((1, *known.shape[1:]), generator=seeds.generator(*key)) for key in noises]).to(pipe.device)
-    words = text_to_image.embed(pipe, [""] * len(found) + [scenes.caption(own.label) for own in found])
-    return text_to_image.decode(pipe, repaint(pipe, known, kept, noise, words, settings=settings))
+    image = torch.from_numpy(np.stack([subject.image for subject in subjects])).permute(0, 3, 1, 2).float().to(pipe.device)
+    clean = pipe.vae.encode(2 * image - 1).latent_dist.mode() * pipe.vae.config.scaling_factor
+    mask = torch.from_numpy(np.stack([subject.mask for subject in subjects]))[:, None].float().to(pipe.device)
+    kept = (F.adaptive_avg_pool2d(mask, clean.shape[-2:]) > 0.5).float()
+    noises = [("scenarios", settings.seed, "drawn", subject.label, subject.seed) for subject in subjects]
+    noise = torch.cat([torch.randn((1, *clean.shape[1:]), generator=seeds.generator(*key)) for key in noises]).to(pipe.device)
+    words = text_to_image.embed(pipe, [""] * len(subjects) + [scenes.caption(subject.label) for subject in subjects])
+    return text_to_image.decode(pipe, repaint(pipe, clean, kept, noise, words, settings=settings))
 
 
-def repaint(pipe: StableDiffusionPipeline, known: Tensor, kept: Tensor, noise: Tensor, words: Tensor, *, settings: Scenarios) -> Tensor:
+def repaint(pipe: StableDiffusionPipeline, clean: Tensor, kept: Tensor, noise: Tensor, words: Tensor, *, settings: Scenarios) -> Tensor:
     """Latents denoised where they are free; where they are kept, the known ones enter every step at its noise level."""
     pipe.scheduler.set_timesteps(settings.drawing_steps)
     latents = noise * pipe.scheduler.init_noise_sigma
     for step in pipe.scheduler.timesteps:
-        latents = kept * pipe.scheduler.add_noise(known, noise, step[None]) + (1 - kept) * latents
-        without, told = pipe.unet(torch.cat([latents] * 2), step, encoder_hidden_states=words).sample.chunk(2)
-        latents = pipe.scheduler.step(without + settings.guidance * (told - without), step, latents).prev_sample
-    return kept * known + (1 - kept) * latents
+        latents = kept * pipe.scheduler.add_noise(clean, noise, step[None]) + (1 - kept) * latents
+        without, conditional = pipe.unet(torch.cat([latents] * 2), step, encoder_hidden_states=words).sample.chunk(2)
+        latents = pipe.scheduler.step(without + settings.guidance * (conditional - without), step, latents).prev_sample
+    return kept * clean + (1 - kept) * latents

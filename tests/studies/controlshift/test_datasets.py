@@ -5,7 +5,7 @@ from tiny_settings import SHIFTED as SETTINGS
 from cnslib.core import recipes, tables, workers
 from cnslib.models import text_to_image
 from cnslib.studies.controlshift import datasets
-from cnslib.studies.controlshift.datasets import Decoder, Piece
+from cnslib.studies.controlshift.datasets import Decoder, ImageFile
 
 CLASSES = ["sneaker", "ankle boot"]
 pytestmark = pytest.mark.usefixtures("in_place")
@@ -44,6 +44,6 @@ def test_every_set_has_its_images_and_the_second_half_is_no_part_of_the_first(fo
 
 @pytest.mark.parametrize("kind", datasets.TRAINED)
 def test_at_intensity_zero_the_images_are_those_of_the_training_set_bit_for_bit(decoder, folder, kind):
-    again = alone(datasets.class_rows, decoder, Piece("again", "train", kind, 0, 1, 3), "sneaker")
+    again = alone(datasets.class_rows, decoder, ImageFile("again", "train", kind, 0, 1, 3), "sneaker")
     stored = datasets.load(folder, f"train_{kind}").query("`class` == 'sneaker'")
     assert again["image"].tolist() == stored["image"].tolist()
