@@ -40,8 +40,8 @@ def bring_in(overlay: str, results: Path, images: Path | None, without: list[str
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, suffix=".partial") as staging:
         layout = paths.Layout(staging)
-        named: dict = {"labels": list(imagenet.labels()), "classes": imagenet.paper_classes()["class"].tolist()}
-        models, rows = import_answers(wish, layout, results, without, named)
+        vocabulary: dict = {"labels": list(imagenet.labels()), "classes": imagenet.paper_classes()["class"].tolist()}
+        models, rows = import_answers(wish, layout, results, without, vocabulary)
         if images:
             with archives.opened(images) as archive:
                 pictured = official.index(archive, **named).drop_duplicates(tables.TRAJECTORY)
@@ -55,7 +55,7 @@ def bring_in(overlay: str, results: Path, images: Path | None, without: list[str
     return root / "official.yaml", models
 
 
-def import_answers(wish: dict, layout: paths.Layout, results: Path, without: list[str], named: dict) -> tuple[list[str], pd.DataFrame]:
+def import_answers(wish: dict, layout: paths.Layout, results: Path, without: list[str], vocabulary: dict) -> tuple[list[str], pd.DataFrame]:
     """Imports answers with the accuracies of Table 7 and the narrowed overlay; returns models and trajectories."""
     with archives.opened(results) as archive:
         there = list(answers.by_model(archive.names, results))
@@ -65,19 +65,19 @@ def import_answers(wish: dict, layout: paths.Layout, results: Path, without: lis
         demand(name in there, "--without", name, ", ".join(there))
         demand(name in [*roster, *without], "classifier", name, accepted)
     folder = layout.artifacts("evaluation")
-    found = answers.import_answers(results, **named, folder=folder, without=without)
-    wrong = accuracy.wrong_predictions(tables.read_answers(found.values()))
+    files = answers.import_answers(results, **vocabulary, folder=folder, without=without)
+    wrong = accuracy.wrong_predictions(tables.read_answers(files.values()))
     rows = accuracy.trajectories(wrong)
     tables.write(rows, layout.artifacts("filtering") / "kept.parquet", tables.kept_schema)
-    published = pd.read_csv(paths.PUBLISHED / "validation.csv").set_index("model").reindex(list(found)).rename_axis("model").reset_index()
+    published = pd.read_csv(paths.PUBLISHED / "validation.csv").set_index("model").reindex(list(files)).rename_axis("model").reset_index()
     weights = published[["model"]].assign(parameters=(published["parameters_millions"] * 1e6).round().astype("Int64"))
     plain = published[["model", "accuracy"]].dropna().assign(n=VALIDATION_IMAGES)
     for name, part in ((artifacts.MODELS, weights), (artifacts.SUMMARY, plain)):
         units.write_recorded(folder / name, part.to_csv(index=False, lineterminator="\n").encode())
-    units.write_bytes(layout.root / "labels.json", json.dumps(named["labels"]).encode())
+    units.write_bytes(layout.root / "labels.json", json.dumps(vocabulary["labels"]).encode())
     models = wrong["model"].to_numpy().tolist()
     demand(len(models) > 1, "results", models, "the answers of two classifiers or more, which can be compared")
-    grid = {"classes": named["classes"], "shifts": SHIFTS, "scales": wrong["scale"].to_numpy().tolist()}
+    grid = {"classes": vocabulary["classes"], "shifts": SHIFTS, "scales": wrong["scale"].to_numpy().tolist()}
     with units.atomic(layout.root / "official.yaml") as partial:
         YAML().dump(narrowed(wish, models, rows, **grid), partial)  # in the order of the keys
     return models, rows
@@ -99,17 +99,17 @@ def narrowed(wish: dict, models: list[str], rows: pd.DataFrame, *, classes: list
 
 def missing(wish: dict[str, dict], models: list[str], *, reference: str) -> dict[str, str]:
     """The analyses that these classifiers do not suffice for, and why."""
-    there, found = set(models), dict[str, str]()
+    there, reasons = set(models), dict[str, str]()
     if reference not in there:
-        found |= dict.fromkeys(("accuracy", "axes"), f"{reference}, the reference of CE and rCE, is not among the classifiers")
+        reasons |= dict.fromkeys(("accuracy", "axes"), f"{reference}, the reference of CE and rCE, is not among the classifiers")
     for axis, names in wish["axes"]["members"].items():
         if len(there & set(names)) < 2:
-            found["axes"] = f"fewer than two classifiers of the axis {axis!r} are there"
-    known, families = there & set(pd.read_csv(paths.PUBLISHED / "validation.csv")["model"]), wish["line"]["families"]
-    supervised = known.difference(*(families[name] for name in wish["line"]["pretrained"]))
-    if min(len(supervised), *(len(known - set(names)) for names in families.values())) < LEAST:
-        found["line"] = f"a line needs {LEAST} supervised classifiers of Table 7, and as many without any one family"
-    return found
+            reasons["axes"] = f"fewer than two classifiers of the axis {axis!r} are there"
+    in_table7, families = there & set(pd.read_csv(paths.PUBLISHED / "validation.csv")["model"]), wish["line"]["families"]
+    supervised = in_table7.difference(*(families[name] for name in wish["line"]["pretrained"]))
+    if min(len(supervised), *(len(in_table7 - set(names)) for names in families.values())) < LEAST:
+        reasons["line"] = f"a line needs {LEAST} supervised classifiers of Table 7, and as many without any one family"
+    return reasons
 
 
 def rebuild(options: argparse.Namespace) -> int:

@@ -34,26 +34,26 @@ def ready(sections: dict[str, Any]) -> None:
     base, told, layout = sections["base"], sections["labels"], paths.Layout(sections["base"].out)
     known, labels = sections["evaluation"].classifiers, encoders.read_labels(base.labels)
     evaluation.require_labels(base.classes, labels)
-    for key, name in [("labels.expert", told.expert), *(("labels.peers", name) for name in told.peers)]:
-        demand(name in known, key, name, f"the keys of evaluation.classifiers: {', '.join(known)}")
+    for key, name in [("labels.expert", labelling.expert), *(("labels.peers", name) for name in labelling.peers)]:
+        demand(name in evaluated, key, name, f"the keys of evaluation.classifiers: {', '.join(evaluated)}")
     demand(
-        judged(base.oracle) not in map(judged, known.values()),
+        judged(base.oracle) not in map(judged, evaluated.values()),
         "base.oracle",
         base.oracle,
         "a model that evaluation.classifiers does not judge",
     )
-    for file in told.files:
+    for file in labelling.files:
         annotations.answered(paths.resolve(file))
     counts = {"train": sections["inversion"].images_per_class, "heldout": sections["inversion"].validation_images}
     for split, least in counts.items():
-        pictures = [found[0] for _, _, found in catalog.whole(layout.locate(base.catalog), split, base.classes, count=least)]
+        pictures = [images[0] for _, _, images in catalog.whole(layout.locate(base.catalog), split, base.classes, count=least)]
     base = sources.provide(base, MODELS)
     text_to_image.load_pipeline(paths.resolve(base.pipeline), base.device)
     clip = encoders.Clip(base.clip, device=base.device)
     clip.text_features([SHIFT_PROMPT.format(name=name, shift=shift) for name in base.classes for shift in base.shifts])
     encoders.ImageEncoder(base.image_encoder, device=base.device).features(pictures[:1])
     classifiers.load_oracle(base.oracle, labels=labels, device=base.device).class_probability(pictures[:1])
-    for name, source in known.items():
+    for name, source in evaluated.items():
         classifiers.load(name, source, labels, base.device, preprocessing=sections["evaluation"].preprocessing)
 
 
@@ -71,19 +71,19 @@ def count(predictions: pd.DataFrame, preprocessing: str) -> pd.DataFrame:
 def report(table: pd.DataFrame) -> pd.DataFrame:
     """Accuracy, 95 % Wilson interval, published values and verdicts by model and preprocessing. ValueError for a model of no registry."""
     low, high = proportion_confint(table["right"], table["n"], method="wilson")
-    found = table.assign(accuracy=table["right"] / table["n"], low=low, high=high)
+    compared = table.assign(accuracy=table["right"] / table["n"], low=low, high=high)
     for source in ("library_top1", "table7_top1"):
-        found[source] = [getattr(entry(name), source) for name in found["model"]]
-        found[source.removesuffix("_top1")] = verdicts(found, found[source])
-    good = found["preprocessing"].where(found["table7"].isin(GOOD))
-    return found.assign(explained_by=good.groupby(found["model"]).transform(lambda names: ", ".join(names.dropna())))
+        compared[source] = [getattr(entry(name), source) for name in compared["model"]]
+        compared[source.removesuffix("_top1")] = verdicts(compared, compared[source])
+    good = compared["preprocessing"].where(compared["table7"].isin(GOOD))
+    return compared.assign(explained_by=good.groupby(compared["model"]).transform(lambda names: ", ".join(names.dropna())))
 
 
-def verdicts(found: pd.DataFrame, published: pd.Series) -> np.ndarray:
+def verdicts(measured: pd.DataFrame, published: pd.Series) -> np.ndarray:
     """How measured accuracies meet published ones: within 0.3 points on all of IN/val, on a sample inside its interval, so widened."""
-    whole = found["n"] == WHOLE
-    near = (found["accuracy"] - published).abs() <= TOLERANCE
-    inside = published.between(found["low"] - TOLERANCE, found["high"] + TOLERANCE)
+    whole = measured["n"] == WHOLE
+    near = (measured["accuracy"] - published).abs() <= TOLERANCE
+    inside = published.between(measured["low"] - TOLERANCE, measured["high"] + TOLERANCE)
     cases = [published.isna(), whole & near, ~whole & inside]
     return np.select(cases, ["not published", "agrees", "compatible"], "differs")
 
@@ -112,11 +112,11 @@ def main(arguments: list[str]) -> int:
         ready(sections)
         if options.ready:
             return 0
-        found = report(measure(sections, list(imagenet.labels())))
+        table = report(measure(sections, list(imagenet.labels())))
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     path = paths.Layout(sections["base"].out).artifacts("gate") / "gate.csv"
-    units.write_bytes(path, found.to_csv(index=False, lineterminator="\n").encode())
-    print(found[["model", "preprocessing", "accuracy", "library_top1", "table7_top1", "explained_by"]].to_string(index=False))
+    units.write_bytes(path, table.to_csv(index=False, lineterminator="\n").encode())
+    print(table[["model", "preprocessing", "accuracy", "library_top1", "table7_top1", "explained_by"]].to_string(index=False))
     return 0

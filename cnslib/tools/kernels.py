@@ -101,10 +101,10 @@ def normalise(path: Path) -> None:
 
 def outputs(messages: list[dict]) -> list[nbformat.NotebookNode]:
     """The outputs of a cell, neighbouring parts of its printed text in one; progress on stderr is left out."""
-    found: list[nbformat.NotebookNode] = []
+    collected: list[nbformat.NotebookNode] = []
     for output in (nbformat.v4.output_from_msg(message) for message in messages if message["msg_type"] in SHOWN):
-        if found and output.output_type == "stream" == found[-1].output_type and output.name == found[-1].name:
-            found[-1].text += output.text
+        if collected and output.output_type == "stream" == collected[-1].output_type and output.name == collected[-1].name:
+            collected[-1].text += output.text
         elif output.get("name") != "stderr":
-            found.append(output)
-    return found
+            collected.append(output)
+    return collected

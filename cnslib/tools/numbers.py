@@ -35,12 +35,12 @@ def value(root: Path, key: str) -> float:
         return float(key)
     step, _, rest = key.partition("/")
     if ".csv:" not in rest:
-        found = json.loads((root / "metrics" / f"{step}.json").read_text())
+        entry = json.loads((root / "metrics" / f"{step}.json").read_text())
         for part in rest.split("/"):
-            if not isinstance(found, dict) or part not in found:
-                raise KeyError(f"{key}: no {part!r}; there are {', '.join(found) if isinstance(found, dict) else 'no keys below'}")
-            found = found[part]
-        return float(found)
+            if not isinstance(entry, dict) or part not in entry:
+                raise KeyError(f"{key}: no {part!r}; there are {', '.join(entry) if isinstance(entry, dict) else 'no keys below'}")
+            entry = entry[part]
+        return float(entry)
     file, _, place = rest.partition(":")
     where, _, column = place.partition(";")
     rows = table(root / "figures" / step / file)
@@ -60,16 +60,16 @@ def written(number: float, like: str, percent: str) -> str:
 
 def problems(text: str, root: Path, *, results: bool = True) -> list[str]:
     """What a text says and the results do not; where it is about `results`, the numbers without a mark come last."""
-    found = []
+    faults = []
     for shown, percent, key in NUMBER.findall(text):
         now = written(value(root, key), shown, percent)
         if now.replace(",", "") != shown.replace(",", "").replace("−", "-"):
-            found.append(f"{shown}{percent} should be {now}{percent} ({key})")
+            faults.append(f"{shown}{percent} should be {now}{percent} ({key})")
     for left, sign, right in HOLDS.findall(text):
         a, b = value(root, left), value(root, right)
         if not (a < b if sign == "<" else a > b):
-            found.append(f"no longer holds: {left} {sign} {right} ({a:.3g}, {b:.3g})")
-    return found + [f"{number} has no mark" for number in UNMARKED.findall(NO_PROSE.sub("", text)) if results]
+            faults.append(f"no longer holds: {left} {sign} {right} ({a:.3g}, {b:.3g})")
+    return faults + [f"{number} has no mark" for number in UNMARKED.findall(NO_PROSE.sub("", text)) if results]
 
 
 def corrected(text: str, root: Path) -> str:
@@ -101,6 +101,6 @@ def main(arguments: list[str]) -> int:
         for file in files:
             file.write_text(corrected(file.read_text(), paths.ROOT))
     about = {file: file.suffix == ".ipynb" or file.name in ("README.md", "results.md") for file in files}
-    found = [f"{f.name}: {problem}" for f in files for text in texts(f) for problem in problems(text, paths.ROOT, results=about[f])]
-    print("\n".join(found) or f"all numbers of {len(files)} pages hold", file=sys.stderr if found else sys.stdout)
-    return int(bool(found))
+    faults = [f"{f.name}: {problem}" for f in files for text in texts(f) for problem in problems(text, paths.ROOT, results=about[f])]
+    print("\n".join(faults) or f"all numbers of {len(files)} pages hold", file=sys.stderr if faults else sys.stdout)
+    return int(bool(faults))

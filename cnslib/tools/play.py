@@ -27,9 +27,9 @@ def turn(run: Run, start: pd.Series) -> interactive | Markdown:
 
     def show(shift: str, name: str, seed: int, scale: float) -> Styler:
         key = pd.DataFrame([(shift, name, seed)], columns=tables.TRAJECTORY)
-        found = sheets.pictures(run.layout.artifacts("generation"), key, base.scales)
-        if found is not None:
-            display(Image.fromarray(found[0, base.scales.index(scale)]).resize((SIDE, SIDE), Image.Resampling.NEAREST))
+        images = sheets.pictures(run.layout.artifacts("generation"), key, base.scales)
+        if images is not None:
+            display(Image.fromarray(images[0, base.scales.index(scale)]).resize((SIDE, SIDE), Image.Resampling.NEAREST))
         at = (predictions["class"] == name) & (predictions["seed"] == seed) & predictions["shift"].isin([UNSHIFTED, shift])
         table = predictions[at].astype({"model": str, "top1": str}).pivot(index="model", columns="scale", values="top1")
         return table.style.map(lambda label: "color: silver" if label == name else "")

@@ -32,9 +32,9 @@ def exported(data: Path, *, results: Path | None = None, params: str = "params.y
         labels = labels_of(archive, encoders.read_labels(sections["base"].labels))
     place = paths.resolve("build/data") / data.resolve().stem
     kept = place / "kept.parquet"
-    found = official.import_benchmark(data, labels=labels, classes=labels, folder=place / "images", kept=kept)
+    imported = official.import_benchmark(data, labels=labels, classes=labels, folder=place / "images", kept=kept)
     trajectories = tables.read(kept, tables.kept_schema)
-    shards = {path: tables.load(path, columns=tables.KEY).to_pandas() for path in found.values()}
+    shards = {path: tables.load(path, columns=tables.KEY).to_pandas() for path in imported.values()}
     keys = {path: list(rows[tables.KEY].itertuples(index=False, name=None)) for path, rows in shards.items()}
     results = results or (data.parent / RESULTS if (data.parent / RESULTS).exists() else None)
     others = pd.DataFrame(columns=["model", *tables.KEY, "top1"])
@@ -48,18 +48,18 @@ def exported(data: Path, *, results: Path | None = None, params: str = "params.y
     return Benchmark(trajectories, others, labels, sections["accuracy"], predict, few, data.resolve().stem)
 
 
-def labels_of(archive: archives.Archive, own: list[str]) -> list[str]:
+def labels_of(archive: archives.Archive, labels: list[str]) -> list[str]:
     """The labels that the class folders ("022_bald eagle") number: those given if names and numbers fit, else ImageNet's."""
     folders = sorted({PurePosixPath(name).parts[-2] for name in archive.names if official.NAME.fullmatch(PurePosixPath(name).name)})
     numbered = [re.fullmatch(r"(\d+)_(.*)", folder) for folder in folders]
     demand(bool(folders) and all(numbered), "class folders", folders[:3], "folders such as 022_bald eagle with images in them")
     places = {int(match[1]): match[2] for match in numbered if match}
-    if all(number < len(own) and own[number] == name for number, name in places.items()):
-        return own
-    if own_names := set(places.values()) & set(own):  # counted otherwise
-        fault = {number: name for number, name in places.items() if name in own_names}
-        raise ValueError(f"class folders: the numbers of {fault} are not those of the labels; accepted: {dict(enumerate(own))}")
-    demand(max(places) < len(imagenet.labels()), "class folders", folders[:3], f"numbers of {own} or of ImageNet's 1,000 classes")
+    if all(number < len(labels) and labels[number] == name for number, name in places.items()):
+        return labels
+    if shared_names := set(places.values()) & set(labels):  # counted otherwise
+        fault = {number: name for number, name in places.items() if name in shared_names}
+        raise ValueError(f"class folders: the numbers of {fault} are not those of the labels; accepted: {dict(enumerate(labels))}")
+    demand(max(places) < len(imagenet.labels()), "class folders", folders[:3], f"numbers of {labels} or of ImageNet's 1,000 classes")
     return list(imagenet.labels())
 
 
@@ -90,10 +90,10 @@ def main(arguments: list[str]) -> int:
             on = benchmark(data=options.data, **where)
         else:
             on = exported(Path(options.data), results=options.results, **where)
-        found = report(source, name=options.name, labels=labels, on=on, device=options.device, normalised=options.preprocessing)
-        found.save(folder)
-        formats.write(found, on, folder, when=datetime.datetime.now(datetime.UTC))
-        print(f"{found.text()}\nwritten to {folder}")
+        evaluated = report(source, name=options.name, labels=labels, on=on, device=options.device, normalised=options.preprocessing)
+        evaluated.save(folder)
+        formats.write(evaluated, on, folder, when=datetime.datetime.now(datetime.UTC))
+        print(f"{evaluated.text()}\nwritten to {folder}")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

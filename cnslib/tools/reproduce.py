@@ -28,16 +28,16 @@ WATCHED = ("metrics/*.json", "figures/**/*.csv", *(f"artifacts/{step}/**/*.parqu
 def committed(root: Path) -> dict[str, bytes]:
     """The results of the current commit by path: metrics, numbers of figures, and the analyses' tables with their records."""
     files = DVCFileSystem(str(root), rev="HEAD")
-    found = {path: files.read_bytes(path) for pattern in WATCHED for path in files.glob(pattern)}
-    if missing := [step for step in ANALYSES if not any(path.startswith(f"artifacts/{step}/") for path in found)]:
+    contents = {path: files.read_bytes(path) for pattern in WATCHED for path in files.glob(pattern)}
+    if missing := [step for step in ANALYSES if not any(path.startswith(f"artifacts/{step}/") for path in contents)]:
         raise ValueError(f"dvc.lock: no committed results of {', '.join(missing)}; `dvc repro` makes them, commit them first")
-    return found
+    return contents
 
 
 def current(root: Path, *patterns: str) -> dict[str, bytes]:
     """The results now on disk by path: all, or those that match."""
-    found = [path for pattern in patterns or WATCHED for path in sorted(root.glob(pattern))]
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
+    files = [path for pattern in patterns or WATCHED for path in sorted(root.glob(pattern))]
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 
 
 def frame(name: str, data: bytes) -> pd.DataFrame:

@@ -22,8 +22,8 @@ MOST = 4  # steps at once: each may take 2 GB
 
 def notebooks() -> dict[str, Path]:
     """Every numbered notebook NN_<step>.ipynb by its step, in order, the builders of base models first."""
-    found = [*sorted(paths.NOTEBOOKS.glob("world/*_*.ipynb")), *sorted(paths.NOTEBOOKS.glob("[0-9]*_*.ipynb"))]
-    return {path.stem.split("_", 1)[1]: path for path in found}
+    files = [*sorted(paths.NOTEBOOKS.glob("world/*_*.ipynb")), *sorted(paths.NOTEBOOKS.glob("[0-9]*_*.ipynb"))]
+    return {path.stem.split("_", 1)[1]: path for path in files}
 
 
 def run(step: str, params: str, overlay: str = "") -> Path:
@@ -83,9 +83,9 @@ def run_all(names: list[str], params: str, overlay: str, *, together: bool) -> N
     """Runs steps in their order or side by side; ValueError for one that cannot run, before any does."""
     sections, waits = read.load(params, overlay), predecessors(paths.ROOT) if together else {step: set() for step in names}
     for step in names:
-        for what, known in (("step", notebooks()), ("section", sections), ("stage of dvc.yaml", waits)):
-            if step not in known:
-                raise ValueError(f"no {what} {step!r}; accepted: {', '.join(known)}")
+        for what, accepted in (("step", notebooks()), ("section", sections), ("stage of dvc.yaml", waits)):
+            if step not in accepted:
+                raise ValueError(f"no {what} {step!r}; accepted: {', '.join(accepted)}")
     if len(names) > 1:
         kernels.warm()
     if together:
