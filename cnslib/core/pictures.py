@@ -24,8 +24,8 @@ BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning, MemoryErr
 
 def read(source: Path | bytes, name: str) -> UInt8[np.ndarray, "height width 3"]:
     """The RGB picture in a file or in bytes, turned as its EXIF orientation says, which every viewer obeys; errors as in `opened`."""
-    with opened(source, name) as found:
-        upright = ImageOps.exif_transpose(found)
+    with opened(source, name) as image:
+        upright = ImageOps.exif_transpose(image)
         if upright.mode.startswith("I"):  # grey of 16 bits: converting it as it is would cut every value above 255, which makes it white
             upright = Image.fromarray(np.clip(np.round(np.asarray(upright).astype(np.float64) / 257), 0, 255).astype(np.uint8))
         return np.asarray(upright.convert("RGB"))

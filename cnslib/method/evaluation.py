@@ -111,9 +111,9 @@ def evaluate_catalog(
     contents = [catalog.digest(pictures, "heldout", classes)]
 
     def batches() -> Iterator[Batch]:
-        for name, seeds, found in catalog.whole(pictures, "heldout", classes):  # batches end with their class
+        for name, seeds, images in catalog.whole(pictures, "heldout", classes):  # batches end with their class
             rows = pd.DataFrame({"shift": UNSHIFTED, "class": name, "seed": seeds, "scale": 0.0})
-            yield from array_batches(rows, found, size=settings.batch_size)
+            yield from array_batches(rows, images, size=settings.batch_size)
 
     recipe, desc = recipes.CATALOG_ANSWERS, "held-out answers"
     return answered(recipe, contents, batches, labels=labels, settings=settings, device=device, folder=folder, desc=desc)

@@ -54,9 +54,9 @@ class Views:
     probability: Float[np.ndarray, "rows"]
 
 
-def align(images: Path, shifts: list[str], *, judges: Judges, seen: pd.DataFrame, folder: Path) -> pd.DataFrame:
+def align(images: Path, shifts: list[str], *, judges: Judges, readings: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """The four alignments of every image, scale 0 under every shift; computes the shifts that are missing or outdated."""
-    of_shift, stamps = dict(list(seen.groupby("shift"))), {shift: stamp(images, shift, judges) for shift in shifts}
+    of_shift, stamps = dict(list(readings.groupby("shift"))), {shift: stamp(images, shift, judges) for shift in shifts}
 
     def rows(shift: str, unshifted: Views) -> pd.DataFrame:
         return measure(shift, look(images, shift, judges, of_shift[shift]), unshifted, judges.clip)

@@ -17,10 +17,10 @@ from cnslib.stats.line import gain, overall, ratio, single, without_noise
 COLUMNS = ["family", "models", "n", "estimate", "low", "high"]
 
 
-def sized(found: xr.Dataset, parameters: dict[str, int], families: dict[str, list[str]]) -> dict[str, pd.DataFrame]:
+def sized(points: xr.Dataset, parameters: dict[str, int], families: dict[str, list[str]]) -> dict[str, pd.DataFrame]:
     """The families evaluated in enough sizes for a test, tables (model; size, family), and all of them together under joined names."""
-    present = {name: [m for m in own if m in found["model"]] for name, own in families.items()}
-    if unknown := sorted({m for own in present.values() for m in own} - parameters.keys()):
+    present = {name: [m for m in family if m in points["model"]] for name, family in families.items()}
+    if unknown := sorted({m for family in present.values() for m in family} - parameters.keys()):
         raise ValueError(f"line.sizes: number of weights of {', '.join(unknown)} is not known; known: {', '.join(parameters)}")
     rows = [(name, m, np.log2(parameters[m])) for name, family in present.items() if len(family) > 3 for m in family]
     table = pd.DataFrame(rows, columns=["family", "model", "size"]).set_index("model")

@@ -44,11 +44,11 @@ def bring_in(overlay: str, results: Path, images: Path | None, without: list[str
         models, rows = import_answers(wish, layout, results, without, vocabulary)
         if images:
             with archives.opened(images) as archive:
-                pictured = official.index(archive, **named).drop_duplicates(tables.TRAJECTORY)
+                pictured = official.index(archive, **vocabulary).drop_duplicates(tables.TRAJECTORY)
             wanted = rows[tables.TRAJECTORY].itertuples(index=False, name=None)
             tables.complete(pictured, wanted, tables.TRAJECTORY, f"images of {images}")
             place = {"folder": layout.artifacts("generation"), "kept": layout.artifacts("filtering") / "pictured.parquet"}
-            official.import_benchmark(images, **named, **place)
+            official.import_benchmark(images, **vocabulary, **place)
         for part in IMPORTED:
             shutil.rmtree(root / part, ignore_errors=True)
             (layout.root / part).rename(root / part)

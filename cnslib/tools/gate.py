@@ -31,8 +31,8 @@ GOOD = ("agrees", "compatible")  # with the whole of IN/val, and with a sample o
 
 def ready(sections: dict[str, Any]) -> None:
     """Opens all that a run reads, before its first hour is spent: labels, pictures of every class, and each model, which sees a picture."""
-    base, told, layout = sections["base"], sections["labels"], paths.Layout(sections["base"].out)
-    known, labels = sections["evaluation"].classifiers, encoders.read_labels(base.labels)
+    base, labelling, layout = sections["base"], sections["labels"], paths.Layout(sections["base"].out)
+    evaluated, labels = sections["evaluation"].classifiers, encoders.read_labels(base.labels)
     evaluation.require_labels(base.classes, labels)
     for key, name in [("labels.expert", labelling.expert), *(("labels.peers", name) for name in labelling.peers)]:
         demand(name in evaluated, key, name, f"the keys of evaluation.classifiers: {', '.join(evaluated)}")

@@ -76,13 +76,13 @@ class Run:
 
 def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:
     """The parameters of one notebook, with the directories of the models in `models` (keys of `base`) made sure of, and its workers."""
-    found = load(params, overlay)
-    demand(step in found, f"{params}: section", step, ", ".join(found))
-    base = sources.provide(found["base"], models)
-    run = Run(step, found | {"base": base}, tuple(paths.resolve(name) for name in (params, overlay) if name))
-    told = load(base.workers) if base.workers else {"cluster": None}
-    demand(told.keys() == {"cluster"}, "base.workers", base.workers, "a file with the section cluster alone")
-    clusters.use(told["cluster"], run.layout.root / "workers" / step)
+    sections = load(params, overlay)
+    demand(step in sections, f"{params}: section", step, ", ".join(sections))
+    base = sources.provide(sections["base"], models)
+    run = Run(step, sections | {"base": base}, tuple(paths.resolve(name) for name in (params, overlay) if name))
+    workers = load(base.workers) if base.workers else {"cluster": None}
+    demand(workers.keys() == {"cluster"}, "base.workers", base.workers, "a file with the section cluster alone")
+    clusters.use(workers["cluster"], run.layout.root / "workers" / step)
     return run
 
 
