@@ -44,13 +44,14 @@ class SamplingMode:
     """A way to draw: whether sliders are `merged`, a scheduler of diffusers with its spacing (the pipeline's own by default).
 
     "leading" is made for DDIM: in 20 steps of UniPC it takes pure noise for a latent of t = 941. `steps` replace `generation.steps`,
-    unless they are 0.
+    unless they are 0. `half` computes the UNet in bfloat16; texts, guidance, scheduler and decoder stay in float32.
     """
 
     merged: bool = False
     scheduler: str = ""
     spacing: str = ""
     steps: int = 0
+    half: bool = False
 
     def settings(self, settings: Generation) -> Generation:
         """The settings of `generation` with the number of steps that this way takes."""
@@ -69,6 +70,7 @@ class SamplingMode:
 EXACT = SamplingMode()
 # "fast" is `UniPC 20` of the ablation: a solver by whose pictures classifiers are ordered about as by those of DDIM in 100 steps.
 SAMPLING_MODES = {"exact": EXACT, "fused": SamplingMode(merged=True), "fast": SamplingMode(True, "UniPCMultistepScheduler", "linspace", 20)}
+SAMPLING_MODES |= {f"{name} bfloat16": dataclasses.replace(mode, half=True) for name, mode in SAMPLING_MODES.items()}
 
 
 def steps_without_slider(settings: Generation) -> int:
@@ -106,7 +108,7 @@ class Sampler:
 
     def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, mode: SamplingMode = EXACT):
         """Prepares the noise schedule of the settings."""
-        self.pipe, self.settings, self.mode = pipe, settings, mode
+        self.pipe, self.settings, self.mode = rounded(pipe) if mode.half else pipe, settings, mode
         config = pipe.scheduler.config
         scheduler = getattr(diffusers, mode.scheduler) if mode.scheduler else type(pipe.scheduler)
         self.unused: SchedulerMixin = scheduler.from_config(config, timestep_spacing=mode.spacing or config.timestep_spacing)
@@ -120,11 +122,12 @@ class Sampler:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Scheduler, spacing and recipe, for digests of what it draws; nothing for the pipeline's own scheduler, exactly."""
+        """Scheduler, spacing, recipe and precision, for digests of what it draws; nothing for the pipeline's own scheduler, exactly."""
+        dtype = {"dtype": "bfloat16"} if self.mode.half else {}
         if not self.mode.merged and not self.mode.scheduler:
-            return {}
+            return dtype
         spacing = self.unused.config.timestep_spacing
-        return {"scheduler": type(self.unused).__name__, "spacing": spacing, "recipe": recipes.STEPPER.code}
+        return {"scheduler": type(self.unused).__name__, "spacing": spacing, "recipe": recipes.STEPPER.code} | dtype
 
     def text(self, name: str) -> Float[Tensor, "prompts tokens width"]:
         """Embeddings of the negative prompt (only with guidance) and of the class prompt; the shift is never in the prompt."""
@@ -139,9 +142,11 @@ class Sampler:
 
     def walk(self, latents: Latents, context: Tensor, timesteps: Tensor) -> Latents:
         """`denoise` with a text of its own for every latent: in `context` all negative prompts (only with guidance), then all others."""
+        dtype = torch.bfloat16 if self.mode.half else torch.float32
         for timestep in timesteps:
             prompts = len(context) // len(latents) if self.guided[int(timestep)] else 1
-            output = self.pipe.unet(latents.repeat(prompts, 1, 1, 1), timestep, context[-prompts * len(latents) :]).sample
+            inputs, texts = latents.repeat(prompts, 1, 1, 1), context[-prompts * len(latents) :]
+            output = self.pipe.unet(inputs.to(dtype), timestep, texts.to(dtype)).sample.float()
             plain, *guided = output.chunk(prompts)
             for conditional in guided:
                 plain = plain + self.settings.guidance * (conditional - plain)
@@ -211,6 +216,13 @@ class Sampler:
             return torch.stack([self.shifted(name, seed, scales) for seed in numbers])
 
 
+def rounded(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
+    """A pipeline that shares everything with another but the UNet, which is rounded to bfloat16."""
+    half = copy.copy(pipe)  # not by its constructor, which would change the scheduler that both share
+    half.unet = copy.deepcopy(pipe.unet).bfloat16()
+    return half
+
+
 def class_starts(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, tuple[int, ...]], tuple[Tensor, SchedulerMixin]]:
     """The shared latents of one class, with what the scheduler remembers of them."""
     for members in sampler.mode.passes(seeds):
@@ -272,7 +284,7 @@ def stamp(sampler: Sampler, classes: list[str], *, seeds: int, origin: Origin, s
     """What a shard depends on: its grid, the sampling settings, base model, class tokens and sliders."""
     tokens = {name: origin.tokens[name] for name in classes}
     exact = recipes.GENERATION.stamp(PROMPT, classes, seeds, sampler.settings.drawn(), origin.base, tokens, scales, sliders)
-    return recipes.FUSED.stamp(exact, sampler.identity) if sampler.mode.merged else exact
+    return recipes.FUSED.stamp(exact, sampler.identity) if sampler.mode.merged or sampler.mode.half else exact
 
 
 def draw_shards(

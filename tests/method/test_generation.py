@@ -158,7 +158,7 @@ def images(drawn, way, shift, **key):
     return tables.pictures(table, shift).astype(int)
 
 
-@pytest.mark.parametrize("name", SAMPLING_MODES)
+@pytest.mark.parametrize("name", ["exact", "fused", "fast"])
 def test_a_trajectory_drawn_alone_is_that_of_the_tables_within_a_grey_level(name, drawn, pipe, sliders):
     sampler = SAMPLING_MODES[name].single(pipe, settings=SAMPLING_MODES[name].settings(SHORT))
     assert abs(sampler.unshifted("sneaker", 2).numpy() - images(drawn, name, "unshifted", seed=2)).max() <= 1
@@ -175,6 +175,17 @@ def test_fused_images_are_those_of_the_exact_way_within_a_grey_level_and_fast_on
         assert abs(images(drawn, "fused", shift) - pictures).max() <= 1 < abs(images(drawn, "fast", shift) - pictures).mean()
 
 
+@pytest.mark.parametrize("name", ["exact", "fused", "fast"])
+def test_bfloat16_pictures_are_other_ones_a_few_grey_levels_from_those_in_float32(name, drawn, pipe):
+    """The pipeline itself keeps its weights and its scheduler."""
+    before = {key: value.clone() for key, value in pipe.unet.state_dict().items()}, dict(pipe.scheduler.config)
+    for shift in drawn(name):
+        apart = abs(images(drawn, f"{name} bfloat16", shift) - images(drawn, name, shift))
+        assert 0 < apart.mean() < 1 and apart.max() <= 12
+    after = pipe.unet.state_dict(), dict(pipe.scheduler.config)
+    assert after[1] == before[1] and all(torch.equal(after[0][key], value) for key, value in before[0].items())
+
+
 def test_the_ways_are_told_in_digests_but_for_the_benchmarks_own_and_do_not_take_each_others_tables(pipe, origin):
     samplers = {name: generation.Sampler(pipe, settings=SETTINGS, mode=way) for name, way in SAMPLING_MODES.items()}
     recipe, unipc = {"recipe": "stepper-1"}, {"scheduler": "UniPCMultistepScheduler", "spacing": "linspace"}
@@ -182,7 +193,8 @@ def test_the_ways_are_told_in_digests_but_for_the_benchmarks_own_and_do_not_take
     assert samplers["fused"].identity == {"scheduler": "DDIMScheduler", "spacing": "leading"} | recipe
     assert FUSED.single(pipe, settings=SETTINGS).identity == samplers["exact"].identity == {}
     stamps = {generation.stamp(sampler, CLASSES, seeds=2, origin=origin, scales=[0.0]) for sampler in samplers.values()}
-    assert len(stamps) == 3 and tuple(SAMPLING_MODES) == get_args(get_type_hints(method.Base)["drawing"])
+    assert samplers["exact bfloat16"].identity == {"dtype": "bfloat16"}
+    assert len(stamps) == 6 and tuple(SAMPLING_MODES) == get_args(get_type_hints(method.Base)["drawing"])
 
 
 @pytest.mark.slow

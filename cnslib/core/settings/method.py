@@ -79,7 +79,7 @@ class Base(f.Section):
     sources: dict[Model, Annotated[Source, f.mapped(Source)]]
     in_star: str
     recipe: str
-    drawing: Literal["exact", "fused", "fast"]
+    drawing: Literal["exact", "fused", "fast", "exact bfloat16", "fused bfloat16", "fast bfloat16"]
     workers: str
     bootstrap: Resampling
 
