@@ -45,6 +45,21 @@ def test_answers_come_back_as_they_were_given_and_an_unfinished_project_where_th
         annotations.read(tmp_path / "anna.json", rows())
 
 
+def test_the_second_question_counts_by_scale_what_is_answered_and_leaves_the_first_alone(tmp_path):
+    """Table 9, of two people's answers to four pictures at four scales: three and two of them."""
+    for name, clear in (("anna", ["unclear", "clear", "clear"]), ("ben", ["unclear", "unclear"])):
+        shifts = dict(zip(NAMES, clear, strict=False))
+        annotations.write(rows(), tmp_path / f"{name}.json", answers=dict.fromkeys(NAMES, "class"), shifts=shifts)
+    files = [tmp_path / "anna.json", tmp_path / "ben.json"]
+    counts = annotations.visibility(files, rows())
+    assert counts.to_dict("index") == {0.0: {"unclear": 2, "clear": 0}, 0.5: {"unclear": 1, "clear": 1}, 1.0: {"unclear": 0, "clear": 1}}
+    assert (annotations.annotated(files, rows(), "labels.files") == "class").all(axis=None)
+    assert annotations.visibility([saved(tmp_path / "old.json")], rows()).empty  # a project without the question
+    annotations.write(rows(), tmp_path / "wrong.json", shifts={NAMES[0]: "perhaps"})
+    with pytest.raises(ValueError, match=r"wrong\.json: pictures answered by an unknown label: 1, .*'perhaps'.*unclear, clear$"):
+        annotations.visibility([tmp_path / "wrong.json"], rows())
+
+
 @pytest.mark.parametrize(
     ("change", "count", "problem"),
     [
@@ -67,6 +82,9 @@ def test_every_click_is_saved_pages_turn_and_a_sheet_continues_where_it_ended(tm
     buttons = [cell.children[2] for cell in sheet.grid.children]
     buttons[0].value, buttons[2].value, buttons[0].value = "class", "not class", "partial class properties"  # what a click does
     answers = {NAMES[0]: "partial class properties", NAMES[2]: "not class"}
+    assert annotations.read(sheet.path, table, finished=False) == answers
+    sheet.grid.children[1].children[3].value = "clear"
+    assert annotations.read(sheet.path, table, finished=False, question="shift") == {NAMES[1]: "clear"}
     assert annotations.read(sheet.path, table, finished=False) == answers
     assert sheet.state.value == f"2 of {annotations.PAGE + 2} pictures answered"
     for page, count in ((2, 2), (9, 2), (1, annotations.PAGE)):
