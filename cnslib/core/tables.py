@@ -1,8 +1,9 @@
 """The compendium's tidy tables: columns, keys and dtypes, checked when written and when read; and their pictures and numbers."""
 
+import contextlib
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,8 @@ def read_units(shelf: units.Shelf, kind: pa.DataFrameSchema) -> pd.DataFrame:
 
 def read(path: Path, kind: pa.DataFrameSchema) -> pd.DataFrame:
     """Reads and checks a table. FileNotFoundError or ValueError name a missing, damaged or wrong file."""
-    table = load(path).to_pandas()
+    parts = list(batches(path)) if "image" in kind.columns else []  # read at once, pictures would take five times their bytes
+    table = pd.concat(parts, ignore_index=True) if parts else load(path).to_pandas()
     return check(table.astype({c: str for c in table.columns if str(table[c].dtype) == "str"}), kind, str(path))
 
 
@@ -107,11 +109,38 @@ def load(path: Path, **choice: list[str]) -> arrow.Table:
         raise ValueError(f"table {path} is not a readable parquet file: {error}") from None
 
 
-def pick(path: Path, wanted: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """The rows of a table of images whose key is wanted, read some rows at a time: a shift of the paper's scale has 20 GB of pictures."""
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[parquet.ParquetFile]:
+    """A table that is read in parts; errors as those of `load`."""
     units.verified(path, required=False)
+    try:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20, page_checksum_verification=True) as file:
+            yield file
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise ValueError(f"table {path} is not a readable parquet file: {error}") from None
+
+
+def batches(path: Path, size: int = BATCH) -> Iterator[pd.DataFrame]:
+    """The rows of a table, some at a time, in the order of the file; errors as those of `load`. A shift of the paper has 2 GB or 20."""
+    with opened(path) as file:
+        texts = [field.name for field in file.schema_arrow if field.type == arrow.string()]
+        for number, batch in enumerate(file.iter_batches(size)):
+            rows = batch.to_pandas().astype(dict.fromkeys(texts, str))
+            yield rows.set_axis(rows.index + number * size)
+
+
+def keys(path: Path) -> pd.DataFrame:
+    """The keys of a table of images, without the pictures; errors as those of `read`."""
+    with opened(path) as file:
+        names = file.schema_arrow.names
+        table = file.read([name for name in names if name != "image"]).to_pandas()
+    return check(table.assign(**{name: b"" for name in names if name == "image"}), images, str(path))[KEY]
+
+
+def pick(path: Path, wanted: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """The rows of a table of images whose key is wanted, read some rows at a time. Errors as those of `load`."""
     keys, parts = pd.MultiIndex.from_frame(wanted[key]), []
-    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
+    with opened(path) as file:
         for batch in file.iter_batches(BATCH):
             batch_keys = pd.MultiIndex.from_frame(batch.select(key).to_pandas())
             parts.append(batch.filter(arrow.array(batch_keys.isin(keys))))

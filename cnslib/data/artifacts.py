@@ -5,7 +5,7 @@ imported holds a part of the grid; one that a step made holds all of it.
 """
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +64,22 @@ def require_of(table: pd.DataFrame, column: str, name: str, path: Path) -> None:
 
 def images(folder: Path, shift: str) -> pd.DataFrame:
     """The images of one shift, or the unshifted ones, of the generation step's folder; ValueError where they are of another shift."""
+    return pd.concat(batches(folder, shift), ignore_index=True)
+
+
+def keys(folder: Path, shift: str) -> pd.DataFrame:
+    """Their keys, without the pictures; the same errors."""
     path = folder / f"{identifier(shift)}.parquet"
     units.verified(path)
-    table = tables.read(path, tables.images)
+    table = tables.keys(path)
     require_of(table, "shift", shift, path)
     return table
+
+
+def batches(folder: Path, shift: str) -> Iterator[pd.DataFrame]:
+    """The images, some rows at a time; the same errors."""
+    keys(folder, shift)
+    return tables.batches(folder / f"{identifier(shift)}.parquet")
 
 
 def drawn_as(rows: pd.DataFrame) -> pd.MultiIndex:

@@ -7,7 +7,9 @@ The released code calls the first folder id_0000; it is to be renamed to the shi
 our own tables hold it once per (class, seed), under the shift "unshifted".
 """
 
+import heapq
 import json
+import operator
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -123,7 +125,7 @@ def exported(images: Path, kept: pd.DataFrame, labels: list[str], info: dict) ->
     """Name and bytes of every file of the kept trajectories as the authors' loader reads them, the annotations, opened by `info`, last."""
     listed = []
     for shift, part in kept.groupby("shift"):
-        for _, name, seed, scale, data in stored(images, shift, part).itertuples(index=False, name=None):
+        for _, name, seed, scale, data in stored(images, shift, part):
             path = image_name(shift, name, seed, scale, labels=labels, form=ending(data, f"image {(shift, name, seed, scale)}"))
             listed.append({"image": path, "seed": seed, "scale": scale, "shift": IDENTIFIERS[shift], "class": labels.index(name)})
             yield path, data
@@ -132,11 +134,16 @@ def exported(images: Path, kept: pd.DataFrame, labels: list[str], info: dict) ->
     yield ANNOTATIONS, json.dumps({"info": info, **distinct, "images": listed}).encode()
 
 
-def stored(images: Path, shift: str, kept: pd.DataFrame) -> pd.DataFrame:
-    """The images of one shift's kept trajectories, scale 0 included, wherever that is stored, in the order of their key."""
-    table = artifacts.images(images, shift)
-    if not (table["scale"] == 0).any():
-        table = pd.concat([table, artifacts.images(images, UNSHIFTED)], ignore_index=True)
-    chosen = artifacts.of_kept(table, kept, f"images under {shift!r}")
-    require_whole(chosen, images)
-    return chosen.sort_values(tables.KEY, ignore_index=True)
+def stored(images: Path, shift: str, kept: pd.DataFrame) -> Iterator[tuple]:
+    """Key and bytes of the images of one shift's kept trajectories in order, scale 0 included, wherever that is stored."""
+    names, rows = [shift], artifacts.keys(images, shift)
+    if not (rows["scale"] == 0).any():
+        names, rows = [UNSHIFTED, shift], pd.concat([rows, artifacts.keys(images, UNSHIFTED)], ignore_index=True)
+    require_whole(artifacts.of_kept(rows, kept, f"images under {shift!r}"), images)
+    pairs = set(kept[["class", "seed"]].itertuples(index=False, name=None))
+
+    def chosen(name: str) -> Iterator[tuple]:
+        for part in artifacts.batches(images, name):
+            yield from (row for row in part.itertuples(index=False, name=None) if row[1:3] in pairs)
+
+    return heapq.merge(*map(chosen, names), key=operator.itemgetter(1, 2, 3))

@@ -193,13 +193,10 @@ def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_si
 def shard_batches(shards: dict[Path, list[tuple]], *, size: int) -> Iterator[Batch]:
     """The images of some tables, in batches of fixed order and size within each table: no other image moves a prediction's last bits."""
     for path, expected in shards.items():
-        table = tables.complete(tables.read(path, tables.images), expected, tables.KEY, str(path))
-        keys = table[tables.KEY].itertuples(index=False, name=None)
-        pictures: list[Picture] = []
-        for image, key in zip(table["image"], keys, strict=True):
-            pictures.append(partial(tables.decode, image, f"{path.name} {key}"))
-        for start in range(0, len(table), size):
-            yield table[tables.KEY][start : start + size], pictures[start : start + size]
+        tables.complete(tables.keys(path), expected, tables.KEY, str(path))
+        for rows in tables.batches(path, size):
+            names = [f"{path.name} {key}" for key in rows[tables.KEY].itertuples(index=False, name=None)]
+            yield rows[tables.KEY], [partial(tables.decode, *one) for one in zip(rows["image"], names, strict=True)]
 
 
 def array_batches(rows: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"] | Sequence, *, size: int) -> Iterator[Batch]:

@@ -74,12 +74,15 @@ def stamp(images: Path, shift: str, judges: Judges) -> str:
 
 def look(images: Path, shift: str, judges: Judges, readings: pd.DataFrame) -> Views:
     """Shows every image of one shift to both encoders once; `readings` are the oracle's, under one shift and at scale 0."""
-    table = artifacts.images(images, shift)
-    pictures = tables.pictures(table, units.file_of(shift))
-    features = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
-    row = ["class", "seed", "scale"]
+    parts, features = [], []
+    for rows in artifacts.batches(images, shift):
+        pictures = tables.pictures(rows, units.file_of(shift))
+        parts.append(rows[tables.KEY])
+        features.append((judges.clip.image_features(pictures), judges.image_encoder.features(pictures)))
+    table, row = pd.concat(parts, ignore_index=True), ["class", "seed", "scale"]
     matched = table[row].merge(readings[[*row, "class_probability"]], on=row, how="left", validate="one_to_one")
-    return Views(table.drop(columns="image"), *features, matched["class_probability"].to_numpy())
+    clip, image = (torch.cat(of_encoder) for of_encoder in zip(*features, strict=True))
+    return Views(table, clip, image, matched["class_probability"].to_numpy())
 
 
 def measure(shift: str, shifted: Views, unshifted: Views, clip: Clip) -> pd.DataFrame:
@@ -165,8 +168,8 @@ def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path
     stamps = {one: recipes.ORACLE_PREDICTIONS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
 
     def predictions(shift: str) -> pd.DataFrame:
-        table = artifacts.images(images, shift)
-        return predict(table, tables.pictures(table, units.file_of(shift)), oracle=oracle)
+        batches, file = artifacts.batches(images, shift), units.file_of(shift)
+        return pd.concat([predict(rows, tables.pictures(rows, file), oracle=oracle) for rows in batches], ignore_index=True)
 
     rows = lambda shift, unshifted: of_shift(pd.concat([unshifted, predictions(shift)]), shift)  # noqa: E731
     return workers.stored(stamps, rows, oracle_schema, folder=folder, device=oracle.device, common=lambda: [predictions(UNSHIFTED)])

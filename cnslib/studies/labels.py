@@ -63,8 +63,8 @@ def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -
     stamps = {name: recipes.MIRRORED.stamp(name, content, oracle.digest, oracle.labels) for name, content in contents.items()}
 
     def rows(name: str) -> pd.DataFrame:
-        table = artifacts.images(images, name)
-        return table[tables.KEY].assign(mirrored_probability=mirrored_probability(table, oracle))
+        parts = artifacts.batches(images, name)
+        return pd.concat([own[tables.KEY].assign(mirrored_probability=mirrored_probability(own, oracle)) for own in parts])
 
     probabilities = workers.stored(stamps, rows, mirrored_schema, folder=folder, device=oracle.device)
     return probabilities.set_index(tables.KEY)["mirrored_probability"]

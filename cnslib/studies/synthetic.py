@@ -85,16 +85,26 @@ class Experiment:
         return recipes.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, *shown, *real)
 
 
-def generated(images: Path, kept: pd.DataFrame, *, labels: list[str], settings: Synthetic) -> Stock:
-    """The shifted pictures of all kept trajectories, beside real ones at their size. ValueError where there are none."""
+def generated(images: Path, kept: pd.DataFrame, *, labels: list[str], settings: Synthetic, folder: Path) -> Stock:
+    """The shifted pictures of all kept trajectories. ValueError where there are none.
+
+    Beside real pictures they have their size, and lie in a file of `folder`: the paper's are 31 GB.
+    """
     shifts = sorted(set(kept["shift"]))
-    parts = [artifacts.images(images, shift).merge(kept, on=tables.TRAJECTORY) for shift in shifts]
-    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*tables.KEY, "image"])
+    parts = [artifacts.keys(images, shift).merge(kept, on=tables.TRAJECTORY) for shift in shifts]
+    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=tables.KEY)
     demand(len(rows) > 0, "artifacts/filtering/kept.parquet", 0, "at least one kept trajectory")
     digests = [units.verified(images / f"{identifier(shift)}.parquet") for shift in shifts]
     origin = units.digest(digests, rows[tables.KEY].to_dict("list"))
-    sized = squared if settings.tests else np.asarray
-    shown = np.stack([sized(tables.decode(data, "generated")) for data in rows["image"]])
+    batches = (own.merge(kept, on=tables.TRAJECTORY) for shift in shifts for own in artifacts.batches(images, shift))
+    drawn = (tables.decode(data, "generated") for own in batches for data in own["image"])
+    if settings.tests:
+        folder.mkdir(parents=True, exist_ok=True)
+        shown: np.ndarray = np.lib.format.open_memmap(folder / "generated.npy", "w+", np.uint8, (len(rows), SIDE, SIDE, 3))
+        for place, picture in enumerate(drawn):
+            shown[place] = squared(picture)
+    else:
+        shown = np.stack(list(drawn))
     return Stock(shown, np.array([labels.index(name) for name in rows["class"]]), origin)
 
 
@@ -105,7 +115,9 @@ def squared(picture: UInt8[np.ndarray, "height width 3"]) -> UInt8[np.ndarray, "
 
 def real_evaluation_set(pictures: Path, classes: list[str], *, settings: Synthetic) -> EvaluationSet:
     """ImageNet's validation pictures of the classes, and those of the named test sets (Table 6). Errors as those of `testsets.load`."""
-    tests = {name: testsets.load(name, paths.resolve(root), classes) for name, root in settings.tests.items()}
+    others = {name: testsets.load(name, paths.resolve(root), classes) for name, root in settings.tests.items() if name != testsets.REAL}
+    real = {name: testsets.reassessed(paths.resolve(settings.tests[name]), pictures, classes) for name in settings.tests.keys() - others}
+    tests = others | real
     rows, shown = list[tuple[str, str, int]](), list[Pictures]()
     for name, numbers, images in catalog.whole(pictures, "heldout", classes):
         rows += [(CATALOG, name, number) for number in numbers]

@@ -47,7 +47,7 @@ def bring_in(overlay: str, results: Path, images: Path | None, without: list[str
                 pictured = official.index(archive, **vocabulary).drop_duplicates(tables.TRAJECTORY)
             wanted = rows[tables.TRAJECTORY].itertuples(index=False, name=None)
             tables.complete(pictured, wanted, tables.TRAJECTORY, f"images of {images}")
-            place: dict = {"folder": layout.artifacts("generation"), "kept": layout.artifacts("filtering") / "pictured.parquet"}
+            place = {"folder": layout.artifacts("generation"), "kept": layout.artifacts("filtering") / "pictured.parquet"}
             official.import_benchmark(images, **vocabulary, **place)
         for part in IMPORTED:
             shutil.rmtree(root / part, ignore_errors=True)
@@ -130,7 +130,7 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     version = artifacts.version(run)
     info = version | {"description": about.description, "url": about.url, "year": int(about.date_published[:4])}
     info |= {"license": ", ".join(about.license), "contributor": about.creator, "date_created": about.date_published.replace("-", "/")}
-    first = tables.load(next(images.glob("*.parquet")), columns=["image"])["image"][0].as_py()
+    first = next(tables.batches(next(images.glob("*.parquet")), 1))["image"][0]
     form = official.ending(first, "the first image")  # all are of one kind
     files = {path.stem: path for path in benchmark.shards(images)} | {"kept": layout.artifacts("filtering") / "kept.parquet"}
     croissant.write(folder / "croissant.json", files, about=vars(about))
