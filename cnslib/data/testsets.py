@@ -1,9 +1,10 @@
 """ImageNet's other test sets as their authors lay them out: what each picture shows, and the classes among which an answer counts.
 
 ImageNet-R and -A are scored over their own 200 classes, V2 and Sketch over all 1,000, ObjectNet over the 113 that it shares with ImageNet,
-each by the largest of its outputs.
+each by the largest of its outputs. ReaL (Beyer et al. 2020) is ImageNet's validation set with one label or several for each picture.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
@@ -21,7 +22,8 @@ from cnslib.data import imagenet
 
 LISTED = {"imagenet-r": "imagenet_r_synsets.txt", "imagenet-a": "imagenet_a_synsets.txt"}  # as timm carries them
 OBJECTNET = "objectnet"
-KINDS = (*LISTED, "imagenetv2", "imagenet-sketch", OBJECTNET)
+REAL, VALIDATED = "imagenet-real", 50_000  # pictures
+KINDS = (*LISTED, "imagenetv2", "imagenet-sketch", OBJECTNET, REAL)
 BORDER = 2  # px of ObjectNet's red frame, which compression has smeared over a second one
 MAPPINGS = ("folder_to_objectnet_label.json", "objectnet_to_imagenet_1k.json")
 
@@ -44,6 +46,39 @@ class TestSet:
         """The class with the largest output, among those of the set."""
         scores = np.stack([logits[:, columns].max(axis=1) for columns in self.outputs.values()], axis=1)
         return [list(self.outputs)[place] for place in scores.argmax(axis=1)]
+
+
+@dataclass(frozen=True)
+class Reassessed(TestSet):
+    """Validation pictures with the numbers of their labels, of which the `class` in the table is one."""
+
+    right: list[list[int]]
+
+    def answers(self, logits: Float[np.ndarray, "rows 1000"]) -> list[str]:
+        """The picture's class where the largest output is any of its labels, else that output's own class."""
+        labels, best = imagenet.labels(), logits.argmax(axis=1).tolist()
+        return [name if place in own else labels[place] for name, own, place in zip(self.table["class"], self.right, best, strict=True)]
+
+
+def reassessed(file: Path, pictures: Path, classes: list[str]) -> Reassessed:
+    """ImageNet's validation pictures in the folders of some classes that ReaL's real.json gives a label, with all of their labels.
+
+    ValueError names a file that is no list of 50,000 lists, and a picture whose name does not tell its number.
+    """
+    listed = document(file, key=f"synthetic.tests, {REAL}")
+    whole = isinstance(listed, list) and len(listed) == VALIDATED and all(isinstance(own, list) for own in listed)
+    demand(whole, f"{REAL}: {file}, entries", len(listed), f"{VALIDATED:,} lists of labels, in the order of the validation pictures")
+    rows, right = list[tuple[str, int, Path]](), []
+    for name in classes:
+        folder = imagenet.class_folder(pictures / "val", name)
+        for path in (folder / found for found in readable([own.name for own in folder.iterdir()], folder)):
+            told = re.fullmatch(r"ILSVRC2012_val_(\d{8})", path.stem)
+            number = int(told[1]) if told else 0
+            demand(1 <= number <= VALIDATED, f"{REAL}: picture in {folder}", path.name, "ILSVRC2012_val_00000001.JPEG and so on")
+            if own := listed[number - 1]:
+                rows.append((name if imagenet.index(name) in own else imagenet.labels()[own[0]], number, path))
+                right.append(own)
+    return Reassessed(REAL, pd.DataFrame(rows, columns=["class", "seed", "file"]), {}, right)
 
 
 def load(kind: str, root: Path, classes: list[str] | None = None) -> TestSet:

@@ -53,6 +53,25 @@ def test_objectnet_takes_the_best_of_its_outputs_and_loses_its_frame(tmp_path):
         testsets.load("objectnet", tmp_path)
 
 
+def test_any_label_of_reals_is_right_and_a_picture_without_one_is_left_out(tmp_path):
+    """Of four pictures of the tench: two labels, another class alone, its own, none."""
+    pictures = tmp_path / "imagenet" / "val" / imagenet.wnids()[0]
+    write(pictures, *(f"ILSVRC2012_val_0000000{number}.JPEG" for number in (1, 2, 3, 4)))
+    listed = [[5, 0], [7], [0], [], *[[]] * (testsets.VALIDATED - 4)]
+    (tmp_path / "real.json").write_text(json.dumps(listed))
+    found = testsets.reassessed(tmp_path / "real.json", tmp_path / "imagenet", ["tench"])
+    labels = imagenet.labels()
+    assert found.table[["class", "seed"]].to_numpy().tolist() == [["tench", 1], [labels[7], 2], ["tench", 3]]
+    assert found.answers(np.eye(1000)[[5, 0, 5]]) == ["tench", "tench", labels[5]]  # right, wrong, wrong
+    (tmp_path / "real.json").write_text(json.dumps(listed[1:]))
+    with pytest.raises(ValueError, match=r"imagenet-real: .*real\.json, entries: 49999 is not accepted; accepted: 50,000 lists of labels"):
+        testsets.reassessed(tmp_path / "real.json", tmp_path / "imagenet", ["tench"])
+    (tmp_path / "real.json").write_text(json.dumps(listed))
+    write(tmp_path / "imagenet" / "val" / imagenet.wnids()[1], "fish.JPEG")
+    with pytest.raises(ValueError, match=r"'fish\.JPEG' is not accepted; accepted: ILSVRC2012_val_00000001\.JPEG"):
+        testsets.reassessed(tmp_path / "real.json", tmp_path / "imagenet", ["goldfish"])
+
+
 def test_another_folder_and_none_at_all_are_named(tmp_path):
     write(tmp_path / "cats", "a.jpg")
     with pytest.raises(ValueError, match=r"imagenet-a: class folder in .*: 'cats' is not accepted; accepted: folders such as n0149"):

@@ -106,7 +106,7 @@ WORDS: list[tuple[Any, str]] = [  # a key means the same in all sections, but fo
     (Share, "average smoothing least start_fraction caption_dropout erasing lowest mixed omitted redrawn named kept largest_step"),
     (str, "reference rce_reference encoder expert judge plain policy architecture vision network address setup"),
     (str, "decoder features model official root tree"),  # what is read from outside, if anything
-    (dict[Literal["imagenet-r", "imagenet-a", "imagenetv2", "imagenet-sketch", "objectnet"], str], "tests"),
+    (dict[Literal["imagenet-r", "imagenet-a", "imagenetv2", "imagenet-sketch", "objectnet", "imagenet-real"], str], "tests"),
     (Text, "cite_as creator description name provider launcher data_collection data_social_impact data_release_maintenance_plan"),
     (bool, "card_each"),
     (list[str], "keywords peers pretrained same_pool sizes data_collection_type machine_annotation_tools data_annotation_protocol"),
