@@ -22,7 +22,7 @@ from cnslib.core.settings import read
 from cnslib.data import imagenet
 
 CLASSES = ["hen", "ostrich"]
-RESNET, VITS = "resnet18.a1_in1k", ["tiny_vit", "other_vit"]
+RESNET, VITS = "resnet18.a1_in1k", ["tiny_vit", "other_vit", "third_vit"]
 TOKENS = "text_model.embeddings.token_embedding.weight"
 
 
@@ -34,8 +34,8 @@ def write_base_model(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def write_classifiers(folder: Path) -> str:
-    """A ResNet and small ViTs with random weights, and an AlexNet that finds all classes equally likely everywhere: its sha256."""
+def write_classifiers(folder: Path) -> None:
+    """A ResNet and small ViTs with random weights, and an AlexNet that finds the classes equally likely everywhere, as does a small ViT."""
     for seed, name in enumerate(VITS):
         write_timm(folder / name, outputs=1000, seed=seed)
     (folder / RESNET).mkdir()
@@ -45,10 +45,15 @@ def write_classifiers(folder: Path) -> str:
     with torch.device("meta"):
         state = flat(torchvision.models.alexnet())
     torch.save(state | {"classifier.6.bias": bias_of(CLASSES)}, folder / "alexnet.pth")
-    return hashlib.sha256((folder / "alexnet.pth").read_bytes()).hexdigest()
+    write_constant(folder / "constant")
 
 
-def write_oracle(folder: Path) -> None:
+def registered(folder: Path) -> str:
+    """The AlexNet as the paper's profile names its classifiers."""
+    return f"registry:alexnet@{folder}/alexnet.pth;sha256={hashlib.sha256((folder / 'alexnet.pth').read_bytes()).hexdigest()}"
+
+
+def write_constant(folder: Path) -> None:
     write_timm(folder, outputs=1000)
     state = load_file(folder / "model.safetensors")
     state |= {"head.weight": state["head.weight"] * 0, "head.bias": bias_of(CLASSES)}
@@ -74,12 +79,13 @@ def write_imagenet(folder: Path, *, pictures: int) -> None:
 
 def write_all(folder: Path) -> Path:
     """Everything, and paper.yaml pointed at it by the tests' paper.yaml; returns that overlay."""
-    files, digest = write_base_model(folder / "pipeline"), write_classifiers(folder)
+    files = write_base_model(folder / "pipeline")
+    write_classifiers(folder)
     write_clip(folder / "clip", context=77)
     write_timm(folder / "dino", outputs=0)
-    write_oracle(folder / "oracle")
+    write_constant(folder / "oracle")
     write_imagenet(folder / "imagenet", pictures=4)
-    changes = Path(__file__).with_name("paper.yaml").read_text().replace("HERE", str(folder)).replace("DIGEST", digest)
+    changes = Path(__file__).with_name("paper.yaml").read_text().replace("HERE", str(folder))
     changes, paper = YAML(typ="safe").load(changes), read.read(paths.resolve("paper.yaml"))
     changes["base"]["sources"]["pipeline"]["sha256"] = files
     YAML().dump(paper | {name: paper.get(name, {}) | own for name, own in changes.items()}, folder / "overlay.yaml")
