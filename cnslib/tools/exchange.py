@@ -47,7 +47,7 @@ def bring_in(overlay: str, results: Path, images: Path | None, without: list[str
                 pictured = official.index(archive, **vocabulary).drop_duplicates(tables.TRAJECTORY)
             wanted = rows[tables.TRAJECTORY].itertuples(index=False, name=None)
             tables.complete(pictured, wanted, tables.TRAJECTORY, f"images of {images}")
-            place = {"folder": layout.artifacts("generation"), "kept": layout.artifacts("filtering") / "pictured.parquet"}
+            place: dict = {"folder": layout.artifacts("generation"), "kept": layout.artifacts("filtering") / "pictured.parquet"}
             official.import_benchmark(images, **vocabulary, **place)
         for part in IMPORTED:
             shutil.rmtree(root / part, ignore_errors=True)

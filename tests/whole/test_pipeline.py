@@ -77,7 +77,7 @@ def test_a_notebook_starts_from_the_committed_file_and_its_own_section(notebook)
 
 def through_the_door(name: str) -> set[str]:
     """The step (section and folder) behind each function of `data.artifacts` that a notebook calls with its run."""
-    doors = dict.fromkeys(("by_shift", "kept", "scores", "scored", "filtered"), "filtering")
+    doors = dict.fromkeys(("by_shift", "kept", "scores", "scored", "filtered", "version"), "filtering")
     doors |= dict.fromkeys(("answers", "predictions", "answered", "sizes"), "evaluation")
     called = re.findall(r"artifacts\.(\w+)\(run", code(name)) + (["answers", "kept"] if "of_images(run" in code(name) else [])
     return {doors[door] for door in called}
@@ -87,6 +87,7 @@ def through_the_door(name: str) -> set[str]:
 def test_a_stage_tracks_what_its_notebook_reads(name):
     stage, files, text = STAGES[name], reached(code(name)), code(name)
     sections = set(re.findall(r"\brun\.(\w+)", code(name))) & read.SECTIONS.keys() | through_the_door(name)
+    sections |= {"dataset"} if "artifacts.version(run" in code(name) else set()
     assert sorted(stage["params"]) == sorted({name, "base"} | sections)
     tracked = [Path(dep) for dep in stage["deps"] if dep.startswith("cnslib")]
     assert {file for file in files if not any(file.is_relative_to(place) for place in tracked)} == set()
