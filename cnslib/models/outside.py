@@ -35,8 +35,10 @@ def digest(source: str) -> str:
     """A digest of such a classifier: of its files where they lie on this machine, else of its name."""
     if not source.startswith((LINEAR, TORCHVISION)):
         return encoders.source_digest(source.removeprefix(HUGGING_FACE).removeprefix(ONNX))
-    parts = [paths.resolve(part.removeprefix(HUGGING_FACE)) for part in source.partition(":")[2].split("@")]
-    return units.digest(source, [units.file_digest(part) if part.is_file() else encoders.source_digest(str(part)) for part in parts])
+    parts = [part.removeprefix(HUGGING_FACE) for part in source.partition(":")[2].split("@")]
+    files = [paths.resolve(part) for part in parts]
+    known = [units.file_digest(file) if file.is_file() else encoders.source_digest(part) for part, file in zip(parts, files, strict=True)]
+    return units.digest(source, known)
 
 
 def read(key: str, source: str, labels: list[str], device: str) -> LoadedClassifier | None:

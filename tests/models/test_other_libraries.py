@@ -23,6 +23,7 @@ from transformers import (
     ViTImageProcessor,
 )
 
+from cnslib.core import paths
 from cnslib.models import classifiers
 
 LABELS = ["sneaker", "ankle boot", "bag"]
@@ -75,6 +76,16 @@ def heads() -> dict[str, tuple[nn.Module, nn.Linear]]:
     vit, resnet = ViTForImageClassification(ViTConfig(**SIZES, intermediate_size=32)), ResNetForImageClassification(ResNetConfig(**SMALL))
     dino = Dinov2WithRegistersForImageClassification(Dinov2WithRegistersConfig(**SIZES, num_register_tokens=2))
     return {"vit": (vit, vit.classifier), "dino": (dino, dino.classifier), "resnet": (resnet, resnet.classifier[1])}
+
+
+def test_the_digest_of_a_network_is_the_same_in_another_checkout(tmp_path, monkeypatch):
+    digests = []
+    for place in ("one", "two"):
+        monkeypatch.setattr(paths, "ROOT", tmp_path / place)
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "mine.safetensors").write_bytes(b"weights")
+        digests.append(classifiers.digest("torchvision:squeezenet1_1@mine.safetensors"))
+    assert digests[0] == digests[1]
 
 
 @pytest.mark.parametrize("name", ["vit", "dino", "resnet"])
