@@ -8,7 +8,7 @@ from cnslib.core.units import Recipe
 
 # What several make use of. These are no units themselves.
 SCENES = Recipe("scenes", 2)
-SHIFTS = Recipe("shifts", 1, (SCENES,))
+SHIFTS = Recipe("shifts", 2, (SCENES,))
 PHOTOGRAPHS = Recipe("photographs", 1, (SCENES,))
 SUBJECTS = Recipe("subjects", 2, (SCENES,))
 ENCODERS = Recipe("encoders", 1)
@@ -28,8 +28,8 @@ PRETRAINED = {
     "web": Recipe("zoo-web", 1, (AUGMENTED,)),
     "clip": Recipe("zoo-clip", 1, (AUGMENTED, SHIFTS)),
 }
-AUTOENCODER = Recipe("mini-sd-vae", 1, (SHIFTS,))
-DIFFUSION = Recipe("mini-sd", 1, (AUTOENCODER,))
+AUTOENCODER = Recipe("mini-sd-vae", 2, (SHIFTS,))
+DIFFUSION = Recipe("mini-sd", 2, (AUTOENCODER,))
 REDRAWN = Recipe("redrawn", 1, (SHIFTS,))
 CONTRASTIVE = Recipe("mini-clip", 3, (SHIFTS,))
 SELFSUPERVISED = Recipe("mini-dino", 1, (SHIFTS,))
@@ -40,7 +40,6 @@ TOKENS = Recipe("tokens", 1)
 GIVEN_TOKENS = Recipe("given-tokens", 1)
 SAMPLES = Recipe("samples", 1)
 SLIDERS = Recipe("sliders", 1)
-FAST_SLIDERS = Recipe("sliders-fast", 1, (SLIDERS,))
 GRADED_SLIDERS = Recipe("sliders-graded", 1, (SLIDERS,))
 RELEASED_SLIDERS = Recipe("sliders-released", 2, (SLIDERS,))
 PIPELINE_SLIDERS = Recipe("sliders-pipelines", 1)
@@ -62,6 +61,7 @@ CORRUPTIONS = Recipe("corruptions", 2, (CORRUPTED, EVALUATION))
 CLOSEUPS = Recipe("closeups", 1, (GENERATION,))
 CLOSEUP_ANSWERS = Recipe("closeup-answers", 1, (CLOSEUPS, EVALUATION))
 ABLATION = Recipe("ablation", 1, (EVALUATION, HEALTH))
+RETRAINED = Recipe("retrained", 1, (EVALUATION, GENERATION))
 DIRECTIONS = Recipe("directions", 2, (HEALTH,))
 COMPOSITION = Recipe("composition", 2, (DIRECTIONS,))
 ORACLE_PREDICTIONS = Recipe("sights", 2, (ENCODERS,))

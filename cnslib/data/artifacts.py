@@ -161,7 +161,7 @@ def sizes(run: Run) -> pd.Series:
 
 
 def by_shift(run: Run, name: str, kind: pa.DataFrameSchema) -> pd.DataFrame:
-    """What the filter measured ("alignment") or the oracle saw ("sights") in every image, scale 0 under each shift."""
+    """What the filter measured ("alignment") or the oracle saw ("oracle") in every image, scale 0 under each shift."""
     files = expected(run.layout.artifacts("filtering") / name, run.base.shifts)
     table = pd.concat([tables.read(path, kind) for path in files.values()], ignore_index=True)
     require(table, grid(run.base, repeated=True), f"artifacts/filtering/{name}")

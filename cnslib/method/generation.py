@@ -108,7 +108,7 @@ class Sampler:
 
     def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, mode: SamplingMode = EXACT):
         """Prepares the noise schedule of the settings."""
-        self.pipe, self.settings, self.mode = rounded(pipe) if mode.half else pipe, settings, mode
+        self.pipe, self.settings, self.mode = with_rounded_unet(pipe) if mode.half else pipe, settings, mode
         config = pipe.scheduler.config
         scheduler = getattr(diffusers, mode.scheduler) if mode.scheduler else type(pipe.scheduler)
         self.unused: SchedulerMixin = scheduler.from_config(config, timestep_spacing=mode.spacing or config.timestep_spacing)
@@ -216,7 +216,7 @@ class Sampler:
             return torch.stack([self.shifted(name, seed, scales) for seed in numbers])
 
 
-def rounded(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
+def with_rounded_unet(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
     """A pipeline that shares everything with another but the UNet, which is rounded to bfloat16."""
     half = copy.copy(pipe)  # not by its constructor, which would change the scheduler that both share
     half.unet = copy.deepcopy(pipe.unet).bfloat16()

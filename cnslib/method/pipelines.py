@@ -205,7 +205,7 @@ def train(pipe: DiffusionPipeline, shift: str, name: str, path: Path, *, setting
     """
     demand(recipe in ACCEPTED, "base.recipe", recipe, ", ".join(ACCEPTED))
     made = sliders.RECIPES[recipe]
-    settings, prompts = sliders.for_shift(settings, shift, made), words(shift, name, settings=settings, recipe=made)
+    settings, prompts = sliders.for_shift(settings, shift), words(shift, name, settings=settings, recipe=made)
     size = call.size
     if made.released:
         drawn = (getattr(pipe, "default_sample_size", None) or denoiser(pipe).config.sample_size) * pipe.vae_scale_factor

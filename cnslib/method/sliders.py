@@ -48,8 +48,6 @@ Lesson = tuple[Callable[[], Tensor], Tensor, Tensor]  # what the student predict
 class Recipe:
     """How the sliders of one `base.recipe` are trained, where that differs from the paper's text.
 
-    fast: `points` of every denoising trajectory, which has at most `steps`, are training points instead of one. At 50 steps an update
-    takes 5.1 UNet evaluations per sample in place of 28. Their gradients share a noise, so that the result is another one.
     graded: each sample of a batch has a scale of its own up to `REACH`, and the target moves with it; half of the samples see the empty
     prompt, so that guidance does not move the shift once more; the rate falls to zero in the second half. A small network that learns
     scale 1 alone leaves the pictures that it knows at 2.5.
@@ -57,8 +55,6 @@ class Recipe:
     """
 
     kind: units.Recipe
-    points: int = 1
-    steps: int = 1000
     graded: bool = False
     released: bool = False
 
@@ -67,7 +63,6 @@ RECIPES = {
     "paper": Recipe(recipes.SLIDERS),
     "released": Recipe(recipes.RELEASED_SLIDERS, released=True),
     "graded": Recipe(recipes.GRADED_SLIDERS, graded=True),
-    "fast": Recipe(recipes.FAST_SLIDERS, points=4, steps=10),
 }
 PAPER = RECIPES["paper"]
 
@@ -82,11 +77,10 @@ def prompts(
     return names.PROMPT.format(token=word), SHIFT_PROMPT.format(token=word, text=text)
 
 
-def for_shift(settings: Sliders, shift: str, recipe: Recipe = PAPER) -> Sliders:
-    """The settings with the eta and the iterations of a shift that has its own, and the steps that the recipe's trajectories have."""
+def for_shift(settings: Sliders, shift: str) -> Sliders:
+    """The settings with the eta and the iterations of a shift that has its own."""
     eta, iterations = settings.etas.get(shift, settings.eta), settings.longer.get(shift, settings.iterations)
-    steps = min(settings.denoising_steps, recipe.steps)
-    return dataclasses.replace(settings, eta=eta, iterations=iterations, denoising_steps=steps, etas={}, longer={})
+    return dataclasses.replace(settings, eta=eta, iterations=iterations, etas={}, longer={})
 
 
 def training_settings(settings: Sliders) -> dict[str, int | float]:
@@ -98,7 +92,7 @@ def stamp(shift: str, name: str, *, settings: Sliders, origin: Origin, recipe: s
     """What one slider depends on: its prompts, the settings of the training, base model, and its class token."""
     made = RECIPES[recipe]
     texts = prompts(shift, name, texts=settings.texts, recipe=made)
-    return made.kind.stamp(texts, training_settings(for_shift(settings, shift, made)), origin.base, origin.tokens[name])
+    return made.kind.stamp(texts, training_settings(for_shift(settings, shift)), origin.base, origin.tokens[name])
 
 
 def shelf_of(made_from: dict[Pair, str], folder: Path) -> units.Shelf[Pair]:
@@ -121,7 +115,7 @@ def make_sliders(
         return import_sliders(pipe, pairs, source=paths.resolve(recipe), settings=settings, origin=origin, folder=folder)
     shelf = shelf_of({pair: stamp(*pair, settings=settings, origin=origin, recipe=recipe) for pair in pairs}, folder)
     if waiting := shelf.waiting():
-        trained = rounded(pipe) if RECIPES[recipe].released else pipe
+        trained = released_pipeline(pipe) if RECIPES[recipe].released else pipe
         make = functools.partial(train, settings=settings, origin=origin, recipe=recipe)
         workers.each(make, [(trained, *pair, shelf[pair]) for pair in waiting], device=pipe.device, desc="sliders")
     return shelf.paths
@@ -151,13 +145,13 @@ def header(
     return entries | {"prompts": json.dumps(words), "settings": json.dumps(settings), "curve": json.dumps(curve)}
 
 
-def rounded(pipe: Pipeline) -> Pipeline:
+def released_pipeline(pipe: Pipeline) -> Pipeline:
     """The pipeline of the released recipe: a copy in bf16 with the released scheduler (no step offset); `pipe` stays as it is.
 
     UNet and text encoder are rounded, and with them the adapter and the optimiser's state: nothing is kept in single precision.
     """
     if (predicts := pipe.scheduler.config.prediction_type) != "v_prediction":
-        raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {predicts}; accepted here: paper, fast, graded")
+        raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {predicts}; accepted here: paper, graded")
     copies = {name: copy.deepcopy(getattr(pipe, name)).bfloat16() for name in ("unet", "text_encoder")}
     half = Pipeline(**(pipe.components | copies), requires_safety_checker=False)
     # Put in place afterwards: the constructor sets the offset of any scheduler to 1.
@@ -169,7 +163,7 @@ def rounded(pipe: Pipeline) -> Pipeline:
 def train(pipe: Pipeline, shift: str, name: str, unit: units.Unit, *, settings: Sliders, origin: Origin, recipe: str = "paper") -> None:
     """Trains and writes one slider and what it was made from; everything random comes from the generator of (shift, class, seed)."""
     made, generator = RECIPES[recipe], seeds.generator("slider", shift, name, settings.seed)
-    settings = for_shift(settings, shift, made)
+    settings = for_shift(settings, shift)
     words = prompts(shift, name, texts=settings.texts, recipe=made)
     text = text_to_image.embed(pipe, [*words, ""] if made.graded else [*words])
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
@@ -248,40 +242,28 @@ def training_points(
             prompt = text[torch.where(torch.rand(settings.batch_size, generator=generator) < 0.5, 0, 2).to(text.device)]
             eta, slider_scales = settings.eta * scales, adapters.scaled(pipe.unet, scales.tolist())
         with slider_scales:
-            for latents, timestep in trajectory(pipe, prompt, settings=settings, generator=generator, recipe=recipe):
-                yield latents, timestep, prompt, eta
+            latents, timestep = training_point(pipe, prompt, settings=settings, generator=generator, recipe=recipe)
+            yield latents, timestep, prompt, eta
 
 
 @torch.no_grad()
-def trajectory(
+def training_point(
     pipe: Pipeline, text: Texts, *, settings: Sliders, generator: torch.Generator, recipe: Recipe = PAPER
-) -> Iterator[tuple[Latents, Tensor]]:
+) -> tuple[Latents, Tensor]:
     """Latents after k ~ U{1, ..., steps - 1} DDIM steps from fresh noise with the adapter on, and their timestep.
 
     The released code mixes conditional and unconditional predictions of the same prompt here, which is the conditional prediction at
-    any guidance: leaving that out, and the unused halves of the later batches, saves 2.07x of its UNet work. With several points each
-    step is made with the adapter as it is when the step is made.
+    any guidance: leaving that out, and the unused halves of the later batches, saves 2.07x of its UNet work.
     """
     scheduler, steps = copy.deepcopy(pipe.scheduler), settings.denoising_steps
     scheduler.set_timesteps(steps, device=pipe.device)
-    chosen = visited(int(torch.randint(1, steps, (), generator=generator)), steps=steps, points=recipe.points)
+    k = int(torch.randint(1, steps, (), generator=generator))
     noise = torch.randn((settings.batch_size, *latent_shape(pipe, recipe)), generator=generator)
     latents = (noise * scheduler.init_noise_sigma).to(pipe.device, pipe.unet.dtype)
-    for k, timestep in enumerate(scheduler.timesteps[: chosen[-1]], start=1):
+    for timestep in scheduler.timesteps[:k]:
         latents = scheduler.step(pipe.unet(latents, timestep, text).sample, timestep, latents).prev_sample
-        if k in chosen:
-            current = scheduler.timesteps[k]
-            yield latents, torch.full_like(current, released_timestep(k, steps=steps)) if recipe.released else current
-
-
-def visited(first: int, *, steps: int, points: int) -> list[int]:
-    """The states 1, ..., `steps` - 1 of a trajectory that are training points, ascending: `first` and others at equal distances from it.
-
-    Counted around the end, as in systematic sampling: where `first` is uniform, so is each of the points.
-    """
-    count = steps - 1
-    points = min(points, count)
-    return sorted(1 + (first - 1 + number * count // points) % count for number in range(points))
+    current = scheduler.timesteps[k]
+    return latents, torch.full_like(current, released_timestep(k, steps=steps)) if recipe.released else current
 
 
 def latent_shape(pipe: Pipeline, recipe: Recipe) -> tuple[int, int, int]:
@@ -318,15 +300,11 @@ def teacher(
 
 
 def evaluations(settings: Sliders, recipe: str = "paper") -> float:
-    """Expected UNet evaluations of single samples for one slider: the steps to each trajectory's last point, teachers and student."""
+    """Expected UNet evaluations of single samples for one slider: half of the denoising steps, teachers and student in each iteration."""
     if recipe not in RECIPES:
         return 0.0
-    made = RECIPES[recipe]
-    steps = min(settings.denoising_steps, made.steps)
-    choices = [visited(first, steps=steps, points=made.points) for first in range(1, steps)]
-    whole, rest = divmod(settings.iterations, len(choices[0]))
-    denoising = sum(whole * chosen[-1] + (chosen[rest - 1] if rest else 0) for chosen in choices) / len(choices)
-    return settings.batch_size * (denoising + (4 if made.graded else 3) * settings.iterations)
+    predictions = 4 if RECIPES[recipe].graded else 3
+    return settings.batch_size * settings.iterations * (settings.denoising_steps / 2 + predictions)
 
 
 def loss_curve(path: Path) -> pd.DataFrame:

@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from jaxtyping import UInt8
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from cnslib.plots import palette, sheets
+from cnslib.plots import palette
 from cnslib.stats.accuracy import ALL
 
 
@@ -57,21 +56,4 @@ def line_map(table: pd.DataFrame, *, alpha: float) -> Figure:
             axes.text(column + 0.5, row + 0.78, small, ha="center", va="center", color=colour, fontsize="xx-small")
     axes.set(xlabel="slider scale", ylabel="")
     axes.tick_params(length=0)
-    return figure
-
-
-def answer_sheet(strip: UInt8[np.ndarray, "1 scales height width 3"], said: pd.DataFrame, *, title: str, scales: list[float]) -> Figure:
-    """The pictures of a trajectory, and below them what every classifier calls them; light: the true class seemed probable.
-
-    `said` has the columns model, scale, top1 and probability.
-    """
-    wide = {column: said.pivot(index="model", columns="scale", values=column) for column in ("probability", "top1")}
-    height = 0.35 * len(wide["top1"])
-    heights = {"height_ratios": [1.2, height]}
-    figure, (above, below) = plt.subplots(2, 1, figsize=(7, 1.4 + height), gridspec_kw=heights, layout="constrained")
-    sheets.contact_sheet(above, strip, rows=[title], columns=[str(scale) for scale in scales])
-    look = {"annot": wide["top1"], "annot_kws": {"size": 8}, "fmt": "", "cmap": "crest_r", "cbar": False}
-    look["yticklabels"] = [*map(palette.displayed, wide["top1"].index)]
-    sns.heatmap(wide["probability"], vmin=0, vmax=1, ax=below, **look)
-    below.set(xlabel="slider scale", ylabel="")
     return figure

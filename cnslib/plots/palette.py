@@ -19,7 +19,7 @@ DISPLAYED = {  # classifiers and detectors, as figures write them
     "mae": "MAE", "mae_probe": "MAE, probe", "simclr": "SimCLR", "clip_zero_shot": "CLIP, zero-shot", "clip_probe": "CLIP, probe",
     "clip_finetuned": "CLIP, fine-tuned", "denoiser_l1": "diffusion, L1", "denoiser_l2": "diffusion, L2", "clip_class": "CLIP: class",
     "clip_class_shift": "CLIP: class in shift", "clip_reference": "CLIP: unshifted image", "image_reference": "DINO: unshifted image",
-    "lite0": "EfficientNet-Lite0", "lite1": "EfficientNet-Lite1", "lite2": "EfficientNet-Lite2",
+    "squeezenet": "SqueezeNet", "lite0": "EfficientNet-Lite0", "lite1": "EfficientNet-Lite1", "lite2": "EfficientNet-Lite2",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ any place" (see `bootstrap`). A verdict rests on simultaneous intervals and on H
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ SHOWN = {"source": "where", "rule": "holds if"} | {
     name: name for name in ("quantity", "published", *bootstrap.RECORD, "verdict", "smallest")
 }
 SHOWN |= {"drop_verdict": "by drop", "caution": "caution", "details": "more in"}
+EVENNESS = ("gradual", "peak", "rising", "jump")  # kinds of claims about where along the scale classifiers fail
 RULES = {"above 0": SAME, "exists": AGREES, "below margin": AGREES}  # and what a claim is called that passes
 
 
@@ -280,6 +281,18 @@ def judge(claims: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     by_measure, by_drop = (decided(part, confidence=evidence.settings.bootstrap.confidence) for part in (table, by_drop))
     beside = by_drop.loc[relative, ["n", "estimate", "low", "high", "verdict"]]
     return by_measure.join(beside.add_prefix("drop_")).fillna({"drop_verdict": ""})
+
+
+def cautioned(claims: pd.DataFrame, uneven: Collection[str]) -> pd.DataFrame:
+    """Claims about how evenly classifiers fail, with a caution where a slider that makes most of its change in one step is among theirs."""
+    about = claims["kind"].isin(EVENNESS)
+    named = [
+        ", ".join(name for cell in cells for name in listed(cell) if name in uneven)
+        for cells in claims[["first", "second", "shift"]].to_numpy()
+    ]
+    words = pd.Series(named, claims.index).where(about, "")
+    words = words.mask(words != "", "uneven sliders: " + words)
+    return claims.assign(caution=[" and ".join(filter(None, pair)) for pair in zip(claims["caution"], words, strict=True)])
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -40,6 +40,12 @@ def first_failures(wrong: xr.DataArray) -> xr.DataArray:
     return xr.DataArray(first_failure(wrong)[..., None] == np.arange(len(bins)), labels, ["trajectory", "model", "scale"])
 
 
+def coarser(failures: xr.DataArray, scales: Sequence[float]) -> xr.DataArray:
+    """The same shares of first failures on fewer of their scales, the last among them: each counts at the next of these."""
+    by_then = failures.isel(scale=slice(-1)).cumsum("scale", skipna=False).sel(scale=list(scales))
+    return xr.concat([by_then.isel(scale=[0]), by_then.diff("scale"), failures.isel(scale=[-1])], "scale")
+
+
 def failure_distribution(failures: xr.DataArray) -> pd.DataFrame:
     """Share of all trajectories that fail first at each scale, or never (Fig. 8; n counts trajectories, not failures)."""
     return interval(failures, share=True)

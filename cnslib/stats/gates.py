@@ -79,6 +79,13 @@ def by_shift(scores: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def uneven(table: pd.DataFrame) -> dict[str, dict]:
+    """The largest step of each shift by any reading, of a table as of `by_shift`, where it exceeds the gate's bound."""
+    steps = table[table["measure"].str.startswith("step of")].sort_values("estimate").drop_duplicates("shift", keep="last")
+    bound = BOUNDS["largest_step_worst_shift"][2]
+    return bootstrap.records(steps[steps["estimate"] > bound].sort_values("shift"), "shift")
+
+
 def pictures(scores: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) -> dict[str, dict]:
     """The gates of the drawn pictures; `table` is what `by_shift` says of `scores`."""
     start = scores[scores["scale"] == 0].drop_duplicates(["class", "seed"])

@@ -28,10 +28,10 @@ from cnslib.stats import accuracy, bootstrap, ranking
 from cnslib.stats.accuracy import ALL, TINY, trajectories
 
 NAME = {"sampler": pa.Column(str)}
-answers_schema = tables.schema(
+predictions_schema = tables.schema(
     ["sampler", "model", *tables.KEY], {**NAME, "model": pa.Column(str), **tables.IDENTITY, "top1": pa.Column(str)}
 )
-looks_schema = tables.schema(
+similarity_schema = tables.schema(
     ["sampler", *tables.KEY],
     {**NAME, **tables.IDENTITY, "alignment": pa.Column(float), "change": pa.Column(float), "likeness": pa.Column(float, tables.COSINE)},
 )
@@ -67,18 +67,18 @@ def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, 
 
 
 def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Answers of every classifier and looks of the judge at the first seeds of each class; a unit per (class, seed).
+    """Predictions of every classifier and the similarity by the judge at the first seeds of each class; a unit per (class, seed).
 
     `change` is the mean absolute difference in grey levels from the reference sampler's picture, `likeness` the cosine of their
     features.
     """
     keys = list(itertools.product(classes, range(1, seeds + 1)))
     files = {key: (f"{identifier(key[0])}_{key[1]}.parquet", stamp(bench, shifts, *key, scales)) for key in keys}
-    answers, looks = (units.Shelf(bench.folder / kind, files) for kind in ("answers", "looks"))
-    waiting = {*answers.waiting(), *looks.waiting()}
-    jobs = [(bench, shifts, *key, scales, answers[key], looks[key]) for key in keys if key in waiting]
+    predictions, similarity = (units.Shelf(bench.folder / kind, files) for kind in ("predictions", "similarity"))
+    waiting = {*predictions.waiting(), *similarity.waiting()}
+    jobs = [(bench, shifts, *key, scales, predictions[key], similarity[key]) for key in keys if key in waiting]
     workers.each(measure, jobs, device=bench.steppers[bench.reference].pipe.device, desc="samplers")
-    return tables.read_units(answers, answers_schema), tables.read_units(looks, looks_schema)
+    return tables.read_units(predictions, predictions_schema), tables.read_units(similarity, similarity_schema)
 
 
 def stamp(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> str:
@@ -87,11 +87,13 @@ def stamp(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[fl
     return recipes.ABLATION.stamp(bench.digest, files, bench.origin.tokens[name], shifts, name, seed, scales)
 
 
-def measure(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float], answers: units.Unit, looks: units.Unit) -> None:
-    """Writes the answers and looks of one class and seed."""
+def measure(
+    bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float], predictions: units.Unit, similarity: units.Unit
+) -> None:
+    """Writes the predictions and the similarity of one class and seed."""
     drawn = draw(bench, shifts, name, seed, scales)
-    tables.write_unit(answer(bench, drawn), answers, answers_schema)
-    tables.write_unit(look(bench, drawn), looks, looks_schema)
+    tables.write_unit(answer(bench, drawn), predictions, predictions_schema)
+    tables.write_unit(look(bench, drawn), similarity, similarity_schema)
 
 
 def draw(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> pd.DataFrame:
@@ -114,7 +116,7 @@ def answer(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
     for classifier in bench.classifiers:
         logits = evaluation.batch_logits(classifier, pictures, size=len(pictures))
         parts.append(evaluation.answers(classifier, drawn, logits).assign(sampler=drawn["sampler"]))
-    return pd.concat(parts, ignore_index=True)[list(answers_schema.columns)]
+    return pd.concat(parts, ignore_index=True)[list(predictions_schema.columns)]
 
 
 def look(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
@@ -128,7 +130,7 @@ def look(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
     pictures, views = (zip(both[key], both[f"{key}_reference"], strict=True) for key in ("picture", "feature"))
     both["change"] = [abs(one.astype(int) - other).mean().round(6) for one, other in pictures]
     both["likeness"] = [float((one * other).sum().round(6)) for one, other in views]
-    return both[list(looks_schema.columns)]
+    return both[list(similarity_schema.columns)]
 
 
 def films(bench: Bench, shift: str, name: str, seed: int, scales: list[float]) -> dict[str, Pictures]:
@@ -143,9 +145,9 @@ def films(bench: Bench, shift: str, name: str, seed: int, scales: list[float]) -
     return {sampler: tables.pictures(stored[stored["sampler"] == sampler], file) for sampler in bench.steppers}
 
 
-def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> Errors:
+def by_sampler(predictions: pd.DataFrame, *, settings: Bootstrap) -> Errors:
     """Error rates of each sampler's images, [resample, sampler, shift, model, scale], and those of each unit alone."""
-    parts = {name: accuracy.wrong_predictions(part.drop(columns="sampler")) for name, part in answers.groupby("sampler", sort=False)}
+    parts = {name: accuracy.wrong_predictions(part.drop(columns="sampler")) for name, part in predictions.groupby("sampler", sort=False)}
     both = (xr.Dataset({k: average(wrong, settings) for k, wrong in parts.items()}) for average in (accuracy.by_shift, accuracy.by_unit))
     rates, units = (one.to_array("sampler") for one in both)
     return rates.transpose("resample", "sampler", ...), units.transpose("unit", "sampler", ...)

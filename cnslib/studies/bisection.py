@@ -54,7 +54,7 @@ class Closeup:
     def __init__(self, studio: Studio, shift: str, name: str, seed: int):
         self.studio, self.key = studio, (shift, name, int(seed))
         self.slider = adapters.slider_path(studio.sliders, shift, name)
-        self.paths = [studio.folder / kind / units.file_below(self.key) for kind in ("pictures", "answers")]
+        self.paths = [studio.folder / kind / units.file_below(self.key) for kind in ("pictures", "predictions")]
         drawing, token = studio.digests[0], studio.origin.tokens[name]
         self.stamp = recipes.CLOSEUPS.stamp(drawing, token, adapters.file_digest(self.slider), *self.key)
         self.images, self.predictions = (self.restored(kind) for kind in (tables.images, tables.predictions))
@@ -142,7 +142,7 @@ def bisect(studio: Studio, failures: pd.DataFrame, *, scales: list[float], setti
     parts, predictions = zip(*results, strict=True)
     predictions = joined(tables.predictions, *predictions)
     files = map(units.file_below, predictions[tables.TRAJECTORY].drop_duplicates().itertuples(index=False, name=None))
-    units.prune(studio.folder, {f"{kind}/{file}" for file in files for kind in ("pictures", "answers")}, "*/*/*.parquet")
+    units.prune(studio.folder, {f"{kind}/{file}" for file in files for kind in ("pictures", "predictions")}, "*/*/*.parquet")
     return pd.concat(parts, ignore_index=True), predictions
 
 

@@ -103,11 +103,13 @@ def sample(path: Path) -> list[UInt8[np.ndarray, "height width 3"]]:
 
 
 def photo_set(sections: dict) -> Benchmark:
-    """The photo set for classifiers with ImageNet's 1,000 outputs; every trajectory counts, and `scale` is the severity."""
+    """The photo set at its `shown` severities for classifiers with ImageNet's 1,000 outputs; `scale` is the severity."""
     base, settings = sections["base"], sections["photos"]
+    settings = dataclasses.replace(settings, severities=settings.shown)
     folder, shifts = paths.Layout(base.out).artifacts("photos"), (UNSHIFTED, *base.shifts)
     objects = photos.chosen(settings)
     others = tables.read_answers([folder / f"{identifier(shift)}.parquet" for shift in shifts]).astype(dict.fromkeys(tables.TEXTS, str))
+    others = others[others["scale"].isin(settings.shown)]
     rows = [(shift, cutout.label, cutout.seed) for shift in base.shifts for cutout in objects]
     kept, measures = pd.DataFrame(rows, columns=tables.TRAJECTORY), Accuracy(settings.bootstrap, settings.reference)
     predict = lambda classifier: photos.predict([classifier], objects, shifts, settings=settings)  # noqa: E731

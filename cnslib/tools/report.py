@@ -40,7 +40,7 @@ def exported(data: Path, *, results: Path | None = None, params: str = "params.y
     others = pd.DataFrame(columns=["model", *tables.KEY, "top1"])
     if results:
         answers.require_same_version(data, results)
-        files = answers.import_answers(results, labels=labels, classes=labels, folder=place / "answers")
+        files = answers.import_answers(results, labels=labels, classes=labels, folder=place / "predictions")
         others = tables.read_answers(files.values()).astype(dict.fromkeys(tables.TEXTS, str))
         others = tables.select(others, trajectories, tables.TRAJECTORY, f"answers of {results} to the images")
     predict = functools.partial(evaluation.predict, shards=keys, batch_size=sections["evaluation"].batch_size)

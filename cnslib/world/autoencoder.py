@@ -1,6 +1,7 @@
 """The mini world's VAE: a diffusers AutoencoderKL that maps 64 px images to 16x16 latents."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -8,9 +9,9 @@ from diffusers import AutoencoderKL
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib.core.settings.sections import Autoencoder
-from cnslib.world import scenes
-from cnslib.world.training import autocast, fit, scheduled
+from cnslib.core.settings.sections import Autoencoder, Leg
+from cnslib.world import pool, scenes
+from cnslib.world.training import autocast
 
 
 @torch.no_grad()
@@ -40,23 +41,28 @@ def reconstruction_loss(output: Tensor, target: Tensor) -> Tensor:
     return F.l1_loss(output, target) + slopes + 5 * F.mse_loss(output, target)
 
 
-def train(garments: scenes.Garments, settings: Autoencoder, *, device: str, **run) -> AutoencoderKL:
-    """Trains the VAE on scenes of all shifts, one batch in five of the catalog; sets `scaling_factor` to give latents unit deviation."""
+def train(garments: scenes.Garments, settings: Autoencoder, *, checkpoint: Path, device: str) -> AutoencoderKL:
+    """Trains the VAE on the pool's scenes; sets `scaling_factor` to give latents unit deviation.
+
+    The pool lies on the device as bytes: 12 kB a scene.
+    """
+    seen = pool.parts(garments.to(device), pool.largest(settings.legs), severities=settings.severities, seed=settings.seed)
+    scene = torch.cat([(part.image * 255).round().to(torch.uint8) for part in seen])
     torch.manual_seed(settings.seed)
     model = build(settings.channels, latent_channels=settings.latent_channels).to(device)
 
-    def loss(step: int) -> Tensor:
-        key, style = ("autoencoder", settings.seed, step), "web" if step % 5 else "catalog"
-        image = (scenes.sample(garments, key, settings.batch_size, style=style, severities=(0.0, 1.0)).image * 2 - 1).to(device)
-        with autocast(device):
+    def loss(leg: Leg, shares: list[torch.Generator]) -> Tensor:
+        size = leg.batch_size // leg.ranks
+        image = torch.cat([scene[torch.randint(leg.scenes, (size,), generator=g, device=device)] for g in shares]).float() / 127.5 - 1
+        with autocast(device, cached=leg.ranks == 1):
             posterior = model.encode(image).latent_dist
             output = model.decode(posterior.sample()).sample
         return reconstruction_loss(output.float(), image) + settings.kl_weight * posterior.kl().float().mean()
 
-    averaged = fit(model, loss, schedule=scheduled(vars(settings)), **run).cpu()
-    sample = scenes.sample(garments, ("autoencoder", "scale", settings.seed), 256, style="web")
-    averaged.register_to_config(scaling_factor=round(1 / encode(averaged, sample.image).std().item(), 4))
-    return averaged
+    averaged = pool.train(model, loss, settings.legs, seed=settings.seed, checkpoint=checkpoint, device=device)
+    means = [encode(averaged, part.float() / 255) for part in scene[:20000].split(2048)]
+    averaged.register_to_config(scaling_factor=round(1 / torch.cat(means).std().item(), 4))
+    return averaged.cpu()
 
 
 @torch.no_grad()

@@ -128,7 +128,7 @@ TILT = 12.0  # degrees to either side
 FINENESS = 160  # lengths of the renderer are this fraction of the side; 64 is right for garments at 64 px, too coarse for a photograph
 # The renderer's severity at severity 1: what most people can still name, judged by eye; 1.0 where none is told. A game's blocks are literal
 # 64ths: beyond 0.5, a picture has 8 x 8 of them.
-REACH = {"video game renditions style": 0.5, "heavy snow": 0.85, "heavy fog": 0.8, "heavy sandstorm": 0.65}
+REACH = {"video game renditions style": 0.5, "heavy snow": 0.85, "heavy fog": 0.8, "heavy rain": 0.65, "heavy sandstorm": 0.65}
 REACH |= dict.fromkeys(("plush toy style", "heavy smog", "heavy dust"), 0.9)
 
 

@@ -4,27 +4,22 @@ import copy
 import json
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import joblib
 import torch
 import torch.nn.functional as F
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from diffusers.models.attention_processor import AttnProcessor, AttnProcessor2_0
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-from cnslib.core import seeds
-from cnslib.core.settings.sections import Diffusion
-from cnslib.world import autoencoder, scenes
-from cnslib.world.training import autocast, cached, fit, halved, scheduled
+from cnslib.core.settings.sections import Diffusion, Leg
+from cnslib.world import autoencoder, pool, scenes
+from cnslib.world.training import autocast, cached, halved
 
 CONTEXT = 16  # the longest caption has 14 tokens, begin and end included; one IN* token replaces at most three
-PART = 256  # scenes that are rendered together
 
 
 class Denoiser(nn.Module):
@@ -83,24 +78,14 @@ def scheduler() -> DDIMScheduler:
     return DDIMScheduler(**betas, **ends, prediction_type="v_prediction")
 
 
-def web_scenes(garments: scenes.Garments, start: int, settings: Diffusion) -> scenes.Batch:
-    """The scenes of the training from one number on, so many as are rendered together; a third of them has no shift."""
-    look: dict = {"style": "web", "unshifted": 0.35, "severities": settings.severities}
-    return scenes.sample(garments, ("web", settings.seed, start), min(PART, settings.images - start), **look)
-
-
-def web_latents(vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusion, device: str) -> dict[str, Tensor]:
-    """Latents [images, channels, 16, 16] (half precision, scaled) and caption indices of rendered web scenes."""
-
-    def part(start: int) -> tuple[Tensor, Tensor]:
-        batch = web_scenes(garments, start, settings)
+def pool_latents(vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusion, device: str) -> dict[str, Tensor]:
+    """Latents [scenes, channels, 16, 16] (half precision, scaled) and caption indices of the pool's scenes."""
+    vae, found = vae.to(device), []
+    for part in pool.parts(garments.to(device), pool.largest(settings.legs), severities=settings.severities, seed=settings.seed):
+        image = (part.image * 255).round() / 255  # as the VAE saw them
         with autocast(device):
-            latents = autoencoder.encode(vae, batch.image.to(device)).cpu()
-        return (latents * vae.config.scaling_factor).half(), batch.caption
-
-    starts, vae = range(0, settings.images, PART), vae.to(device)
-    with ThreadPoolExecutor(joblib.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as threads:
-        found = list(tqdm(threads.map(part, starts), total=len(starts), desc="web latents", disable=None))
+            latents = [autoencoder.encode(vae, own).float() * vae.config.scaling_factor for own in image.split(256)]
+        found.append((torch.cat(latents).half().cpu(), part.caption))
     return {name: torch.cat(parts) for name, parts in zip(("latents", "caption"), zip(*found, strict=True), strict=True)}
 
 
@@ -109,10 +94,10 @@ def timesteps(count: int, g: torch.Generator, *, noise: DDIMScheduler) -> Int[Te
 
     Its median of 0.8 and its width of 1.2 lie where class and shift take shape; the even part reaches the end, where there is no signal.
     """
-    ratio = ((1 - noise.alphas_cumprod) / noise.alphas_cumprod).log() / 2
-    drawn = torch.searchsorted(ratio, math.log(0.8) + 1.2 * torch.randn(count, generator=g)).clamp(max=999)
-    even = torch.randint(1000, (count,), generator=g)
-    return torch.where(torch.rand(count, generator=g) < 0.2, even, drawn)
+    ratio, at = ((1 - noise.alphas_cumprod) / noise.alphas_cumprod).log().to(g.device) / 2, {"generator": g, "device": g.device}
+    drawn = torch.searchsorted(ratio, math.log(0.8) + 1.2 * torch.randn(count, **at)).clamp(max=999)  # type: ignore[call-overload]
+    even = torch.randint(1000, (count,), **at)  # type: ignore[call-overload]
+    return torch.where(torch.rand(count, **at) < 0.2, even, drawn)  # type: ignore[call-overload]
 
 
 def token_table(tokens: CLIPTokenizer, classes: Sequence[str] = scenes.CLASSES) -> Int[Tensor, "captions+1 context"]:
@@ -133,37 +118,45 @@ def recorded(model: Denoiser, latents: Tensor, ids: Tensor) -> Callable[..., Any
 
 
 def train(vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusion, *, checkpoint: Path, device: str) -> StableDiffusionPipeline:
-    """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance.
+    """Trains text encoder and UNet by v-prediction on the pool's latents; caption dropout enables classifier-free guidance.
 
-    The latents lie in a file beside `checkpoint`. On a CPU `ranks` threads share each batch; a card takes it whole.
+    The latents lie in a file beside `checkpoint`, and on the device.
     """
-    ranks, count = settings.ranks if device == "cpu" else 1, settings.batch_size
-    torch.manual_seed(settings.seed)
     tokens, levels = tokenizer(garments.classes), scheduler()
-    data = cached(checkpoint.with_suffix(".safetensors"), lambda: web_latents(vae, garments, settings, device))
-    ids, size = token_table(tokens, garments.classes).to(device), data["latents"].shape[1:]
+    data = cached(checkpoint.with_suffix(".safetensors"), lambda: pool_latents(vae, garments, settings, device))
+    torch.manual_seed(settings.seed)
     denoiser = unet(settings.channels, width=settings.width, latent_channels=vae.config.latent_channels)
     model = Denoiser(text_encoder(tokens, width=settings.width, layers=settings.layers), denoiser).to(device)
-    if halved(device):
-        model.unet.set_attn_processor(AttnProcessor())  # in bfloat16 on a CPU the fused attention's backward is 4x slower
-    predict = model if device == "cpu" else recorded(model, torch.zeros(count, *size), ids)
-
-    def loss(step: int, rank: int = 0) -> Tensor:
-        g, mine = seeds.generator("diffusion", settings.seed, step), slice(rank, None, ranks)
-        rows = torch.randint(len(data["caption"]), (count,), generator=g)
-        eps, t = torch.randn(count, *size, generator=g), timesteps(count, g, noise=levels)
-        dropped = torch.rand(count, generator=g) < settings.caption_dropout
-        caption = torch.where(dropped, len(ids) - 1, data["caption"][rows])[mine].to(device)
-        latents, eps, t = data["latents"][rows[mine]].float(), eps[mine], t[mine]
-        noisy, target = levels.add_noise(latents, eps, t), levels.get_velocity(latents, eps, t)
-        with autocast(device, cached=ranks == 1):
-            output = predict(noisy.to(device), t.to(device), ids[caption])
-        return F.mse_loss(output.float(), target.to(device))
-
-    every = 100 if device == "cpu" else 1000  # steps; a card takes a hundred in a second or two
-    trained = fit(model, loss, schedule=scheduled(vars(settings)), checkpoint=checkpoint, ranks=ranks, every=every).cpu()
+    trained = learn(model, data, token_table(tokens, garments.classes), settings, checkpoint=checkpoint, device=device).cpu()
     trained.unet.set_attn_processor(AttnProcessor2_0())
     return assemble(vae.cpu(), tokens, trained, levels)
+
+
+def learn(model: Denoiser, data: dict[str, Tensor], ids: Tensor, settings: Diffusion, *, checkpoint: Path, device: str) -> Denoiser:
+    """All legs of mini-SD's training on latents and their captions' numbers, of which `ids` are the tokens, those of no caption last."""
+    latents, caption, ids, levels = data["latents"].to(device), data["caption"].to(device), ids.to(device), scheduler()
+    levels.alphas_cumprod = levels.alphas_cumprod.to(device)
+    if device == "cpu" and halved(device):
+        model.unet.set_attn_processor(AttnProcessor())  # in bfloat16 on a CPU the fused attention's backward is 4x slower
+    recordings: dict[int, Callable] = {}
+
+    def drawn(leg: Leg, g: torch.Generator) -> tuple[Tensor, ...]:
+        size, at = leg.batch_size // leg.ranks, {"generator": g, "device": device}
+        rows = torch.randint(leg.scenes, (size,), **at)  # type: ignore[call-overload]
+        eps, t = torch.randn(size, *latents.shape[1:], **at), timesteps(size, g, noise=levels)  # type: ignore[call-overload]
+        dropped = torch.rand(size, **at) < settings.caption_dropout  # type: ignore[call-overload]
+        return latents[rows].float(), eps, t, torch.where(dropped, len(ids) - 1, caption[rows])
+
+    def loss(leg: Leg, shares: list[torch.Generator]) -> Tensor:
+        x, eps, t, shown = (torch.cat(part) for part in zip(*(drawn(leg, g) for g in shares), strict=True))
+        noisy, target = levels.add_noise(x, eps, t), levels.get_velocity(x, eps, t)
+        if device != "cpu" and len(x) not in recordings:
+            recordings[len(x)] = recorded(model, x, ids)
+        with autocast(device, cached=False):
+            output = recordings.get(len(x), model)(noisy, t, ids[shown])
+        return F.mse_loss(output.float(), target)
+
+    return pool.train(model, loss, settings.legs, seed=settings.seed, checkpoint=checkpoint, device=device)
 
 
 def assemble(vae: AutoencoderKL, tokens: CLIPTokenizer, model: Denoiser, noise: DDIMScheduler) -> StableDiffusionPipeline:

@@ -9,7 +9,7 @@ import functools
 import gzip
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +49,10 @@ class Garments:
     def rows(self, label: int) -> Int[Tensor, "members"]:
         """The rows of one class."""
         return torch.from_numpy(self.labels == label).nonzero()[:, 0]
+
+    def to(self, device: torch.device | str) -> "Garments":
+        """The same garments on a device; their scenes are rendered there."""
+        return replace(self, grey=self.grey.to(device))
 
 
 NOTHING = Garments(torch.zeros(1, 28, 28), np.zeros(1, dtype=int), ("",))  # a garment without a name that cannot be seen
@@ -168,12 +172,20 @@ def backdrop(draws: Draws, side: int, *, wide: float) -> Float[Tensor, "batch 3 
 def render(
     grey: Float[Tensor, "batch 28 28"], keys: list[tuple], *, style: str, shift: Sequence[str] = (), severity: Tensor | None = None
 ) -> Tensor:
-    """Images [batch, 3, 64, 64] in [0, 1] of garments under one shift each (or "unshifted", as all are where nothing is said)."""
-    draws, severity = draw(keys), torch.zeros(len(grey)) if severity is None else severity
+    """Images [batch, 3, 64, 64] in [0, 1] of garments under one shift each (or "unshifted", as all are where nothing is said).
+
+    They lie on the garments' device.
+    """
+    return render_draws(grey, draw(keys), style=style, shift=shift, severity=torch.zeros(len(grey)) if severity is None else severity)
+
+
+def render_draws(grey: Float[Tensor, "batch 28 28"], drawn: Draws, *, style: str, shift: Sequence[str], severity: Tensor) -> Tensor:
+    """As `render`, from random numbers that are there."""
+    draws, severity = Draws(drawn.uniforms.to(grey.device), drawn.fields.to(grey.device)), severity.to(grey.device)
     scene = scenes(grey, draws, style=style)
     image = scene.image.clone()
     for name in sorted(set(shift) - {UNSHIFTED}):
-        rows = torch.tensor([s == name for s in shift])
+        rows = torch.tensor([s == name for s in shift]).nonzero()[:, 0].to(grey.device)
         part = Scene(*(own[rows] for own in (scene.image, scene.mask, scene.object, scene.background)))
         image[rows] = shifts.apply(name, part, severity[rows], Draws(draws.uniforms[rows], draws.fields[rows]))
     return image
@@ -193,12 +205,25 @@ def batch(pool: Garments, rows: Tensor, keys: list[tuple], *, style: str, shift:
 
 def sample(pool: Garments, key: tuple, count: int, *, style: str, unshifted: float = 0.3, severities: Bounds = (0.35, 1.0)) -> Batch:
     """Random scenes, of which image i depends on (key, i) alone: a share is `unshifted`, the others lie within `severities`."""
-    g = seeds.generator(*key, "choice")
+    rows, which, severity = chosen(pool, seeds.generator(*key, "choice"), count, unshifted=unshifted, severities=severities)
+    return batch(pool, rows, [(*key, i) for i in range(count)], style=style, shift=which, severity=severity)
+
+
+def chosen(pool: Garments, g: torch.Generator, count: int, *, unshifted: float, severities: Bounds) -> tuple[Tensor, Tensor, Tensor]:
+    """Random rows of a pool, the number of each one's shift, and its severity."""
     rows = torch.randint(len(pool.labels), (count,), generator=g)
     plain = torch.rand(count, generator=g) < unshifted
     which = torch.where(plain, len(SHIFTS), torch.randint(len(SHIFTS), (count,), generator=g))
-    severity = torch.where(plain, 0.0, between(severities, torch.rand(count, generator=g)))
-    return batch(pool, rows, [(*key, i) for i in range(count)], style=style, shift=which, severity=severity)
+    return rows, which, torch.where(plain, 0.0, between(severities, torch.rand(count, generator=g)))
+
+
+def together(pool: Garments, g: torch.Generator, count: int, *, style: str, unshifted: float, severities: Bounds) -> Batch:
+    """Random scenes that share one generator: quicker than `sample`, and rendered where the garments lie."""
+    rows, which, severity = chosen(pool, g, count, unshifted=unshifted, severities=severities)
+    draws = Draws(torch.rand(count, UNIFORMS, generator=g), torch.randn(count, FIELDS, 64, 64, generator=g))
+    names = [NAMES[i] for i in which.tolist()]
+    image = render_draws(pool.grey[rows.to(pool.grey.device)], draws, style=style, shift=names, severity=severity)
+    return Batch(image, torch.from_numpy(pool.labels)[rows], which, severity)
 
 
 def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed: int) -> pd.DataFrame:

@@ -132,15 +132,19 @@ def graffiti_style(scene, amount: Severity, draws) -> Image:
 
 
 def video_game_renditions_style(scene, amount: Severity, draws) -> Image:
-    """Coarse pixels in a small palette, with a row of hearts as a score bar."""
-    palette = 6 - 3 * amount
-    blocks = [F.avg_pool2d(scene.image, b * scene.side // 64) for b in (2, 4, 8)]
-    coarse = [F.interpolate(b, size=(scene.side, scene.side), mode="nearest") for b in blocks]
-    mosaic = torch.where(amount < 0.34, coarse[0], torch.where(amount < 0.75, coarse[1], coarse[2]))
+    """Coarse pixels in a small palette, some tiles before others, and a bar of hearts that fills with the severity."""
+    side, palette = scene.side, 6 - 3 * amount
+    early = torch.special.ndtr(draws.fields[:, None, 1, :8, :8])  # of the tiles, each of eight pixels
+    coarseness = 3 * amount + 1.4 * (F.interpolate(early, size=(side, side), mode="nearest") - 0.5)
+    mosaic = scene.image
+    for level, block in enumerate((2, 4, 8)):
+        coarse = F.avg_pool2d(scene.image, block * side // 64)
+        mosaic = torch.where(coarseness > 0.3 + 0.8 * level, F.interpolate(coarse, size=(side, side), mode="nearest"), mosaic)
     pixels = (saturate(mosaic, 1.8) * palette).round() / palette
-    y, x = grid(scene.side, scene.image)
-    bar = ((y > 3 / 64) & (y < 9 / 64) & (x * 64 % 9 > 3) & (x < 30 / 64)).to(pixels)
-    screen = lerp(pixels, colour((0.95, 0.1, 0.15), pixels), bar)
+    y, x = grid(side, scene.image)
+    hearts = (y > 3 / 64) & (y < 9 / 64) & (x * 64 % 9 > 3) & (x < 0.95)
+    filled = 1 - ramp(x * 64 - 60 * amount, -1, 1)
+    screen = lerp(pixels, colour((0.95, 0.1, 0.15), pixels), hearts * filled)
     return lerp(scene.image, screen, ramp(amount, 0, 0.5))
 
 
@@ -180,8 +184,9 @@ def heavy_snow(scene, amount: Severity, draws) -> Image:
 
 def heavy_rain(scene, amount: Severity, draws) -> Image:
     """Dark wet light and slanted streaks in two layers, splashes near the ground."""
-    dark = saturate(scene.image, 0.55) * (1 - 0.5 * amount)
-    image = lerp(blur(dark, 0.9), colour((0.25, 0.31, 0.4), dark), 0.42 * amount)
+    onset = ramp(amount, 0, 0.5)  # nothing is grey or soft before the rain begins
+    dark = saturate(scene.image, 1 - 0.45 * onset) * (1 - 0.5 * amount)
+    image = lerp(lerp(dark, blur(dark, 0.9), onset), colour((0.25, 0.31, 0.4), dark), 0.42 * amount)
     for i, (most, length, width) in enumerate([(2.2, 9, 0.6), (2.45, 17, 0.85)]):
         points = textures.sparse_points(draws.fields[:, 1 + i], 4.2 - (4.2 - most) * amount.sqrt(), scene.side)
         along = torch.linspace(-0.5, 0.5, length).tolist()
@@ -195,13 +200,13 @@ def heavy_rain(scene, amount: Severity, draws) -> Image:
 def heavy_fog(scene, amount: Severity, draws) -> Image:
     """A bright, slowly varying white veil."""
     cloud = fractal_noise(draws.fields[:, 0], 3, scene.side)
-    return veil(scene, amount, (2.7 + 0.9 * cloud).clamp(min=0.6), colour((0.9, 0.92, 0.94), scene.image))
+    return veil(scene, amount, (1.8 + 0.6 * cloud).clamp(min=0.5), colour((0.9, 0.92, 0.94), scene.image))
 
 
 def heavy_smog(scene, amount: Severity, draws) -> Image:
     """A dark yellow-grey veil, densest at the top, that dims the light."""
     y, _ = grid(scene.side, scene.image)
-    layer = 3.0 - 1.3 * y + 0.5 * fractal_noise(draws.fields[:, 0], 2, scene.side)
+    layer = 2.1 - 0.8 * y + 0.35 * fractal_noise(draws.fields[:, 0], 2, scene.side)
     air = colour((0.43, 0.41, 0.31), scene.image) * (0.75 + 0.35 * y)
     return veil(scene, amount, layer.clamp(min=0.6), air)
 
@@ -209,7 +214,7 @@ def heavy_smog(scene, amount: Severity, draws) -> Image:
 def heavy_dust(scene, amount: Severity, draws) -> Image:
     """A pale beige plume rising from the ground, with light and dark specks."""
     y, _ = grid(scene.side, scene.image)
-    plume = 1.5 + 1.8 * y + 0.8 * fractal_noise(draws.fields[:, 0], 4, scene.side)
+    plume = 1.1 + 1.2 * y + 0.55 * fractal_noise(draws.fields[:, 0], 4, scene.side)
     image = veil(scene, amount, plume.clamp(min=0.4), colour((0.8, 0.71, 0.57), scene.image))
     for i, tone in ((1, (0.36, 0.28, 0.2)), (2, (0.98, 0.94, 0.84))):
         specks = blur(textures.sparse_points(draws.fields[:, i], 4.2 - 1.9 * amount.sqrt(), scene.side), 0.7)
@@ -222,4 +227,4 @@ def heavy_sandstorm(scene, amount: Severity, draws) -> Image:
     bands = smooth_noise(draws.fields[:, 0], 3, scene.side, tall=14) + 0.6 * smooth_noise(draws.fields[:, 1], 6, scene.side, tall=26)
     tilted = textures.warp(bands, smooth_noise(draws.fields[:, 2], 2, scene.side) * 7, torch.zeros_like(bands))
     air = colour((0.84, 0.5, 0.19), scene.image) * (1 + 0.13 * tilted)
-    return veil(scene, amount, (2.8 + 0.7 * tilted).clamp(min=0.7), air)
+    return veil(scene, amount, (1.9 + 0.5 * tilted).clamp(min=0.5), air)

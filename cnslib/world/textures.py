@@ -47,7 +47,7 @@ def luminance(image: Images) -> Maps:
     return (image * colour((0.299, 0.587, 0.114), image)).sum(1, keepdim=True)
 
 
-def saturate(image: Images, factor: float) -> Images:
+def saturate(image: Images, factor: Tensor | float) -> Images:
     """Moves colours away from (factor > 1) or towards (< 1) their luminance."""
     return (luminance(image) + (image - luminance(image)) * factor).clamp(0, 1)
 

@@ -147,7 +147,7 @@ def restore(state: dict, checkpoint: Path) -> int:
 
 
 def halved(device: torch.device | str) -> bool:
-    """Whether bfloat16 is the quicker on this device: on a card, and on processors that multiply it in tiles (AMX).
+    """Whether bfloat16 is the quicker on this device: on a card, and on processors that multiply it (AMX, AVX512_BF16).
 
     Others take longer for it than for single precision. Where ATen is bound to AVX2, as `cns` binds it, its attention refuses bfloat16.
     """
@@ -155,7 +155,8 @@ def halved(device: torch.device | str) -> bool:
         return True
     bound = os.environ.get("ONEDNN_MAX_CPU_ISA", "DEFAULT")
     unbound = torch.backends.cpu.get_cpu_capability() == "AVX512" and (bound in {"ALL", "DEFAULT"} or "AMX" in bound)
-    return unbound and torch.cpu.get_capabilities().get("amx_bf16", False)
+    able = torch.cpu.get_capabilities()
+    return unbound and (able.get("amx_bf16", False) or able.get("avx512_bf16", False))
 
 
 def autocast(device: torch.device | str, *, cached: bool = True) -> torch.autocast:

@@ -69,7 +69,7 @@ def write_filter(run: read.Run) -> None:
         path = run.layout.artifacts("filtering") / "alignment" / f"{identifier(shift)}.parquet"
         tables.write_unit(table, units.Unit(path, recipes.ALIGNMENT.stamp(shift)), alignment)
         seen = keys([shift], SCALES).assign(oracle=0.5)
-        path = run.layout.artifacts("filtering") / "sights" / path.name
+        path = run.layout.artifacts("filtering") / "oracle" / path.name
         tables.write_unit(seen, units.Unit(path, recipes.ORACLE_PREDICTIONS.stamp(shift)), sight)
     rows = keys(SHIFTS, SCALES).assign(oracle_ooc=False, **dict.fromkeys(COSINES, 0.5))
     rows["keep"] = (rows["shift"] != "heavy fog") | (rows["class"] != "dress")
@@ -92,7 +92,7 @@ READERS = {  # who reads what, and a file that must not be read unchecked
     "answered": (artifacts.answered, "evaluation/heldout/vit.parquet"),
     "sizes": (artifacts.sizes, "evaluation/models.csv"),
     "alignments": (lambda run: artifacts.by_shift(run, "alignment", alignment), "filtering/alignment/heavy_fog.parquet"),
-    "sights": (lambda run: artifacts.by_shift(run, "sights", sight), "filtering/sights/heavy_fog.parquet"),
+    "oracle": (lambda run: artifacts.by_shift(run, "oracle", sight), "filtering/oracle/heavy_fog.parquet"),
     "scores": (artifacts.scores, "filtering/scores.parquet"),
     "kept": (artifacts.kept, "filtering/kept.parquet"),
     "images": (lambda run: artifacts.images(run.layout.artifacts("generation"), "heavy fog"), "generation/heavy_fog.parquet"),

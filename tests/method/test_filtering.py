@@ -182,7 +182,7 @@ def images(tmp_path):
 
 @pytest.fixture
 def predict(images, judges, tmp_path):
-    return lambda shifts=CHOSEN: filtering.predict_all(images, shifts, oracle=judges.oracle, folder=tmp_path / "sights")
+    return lambda shifts=CHOSEN: filtering.predict_all(images, shifts, oracle=judges.oracle, folder=tmp_path / "oracle")
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_the_prediction_of_an_image_is_the_oracles_answer_to_it(predict, judges)
         assert table.loc[key, "class_probability"] == pytest.approx(float(known), abs=1e-5)
 
 
-@pytest.mark.parametrize("judged", ["alignment", "sights"])
+@pytest.mark.parametrize("judged", ["alignment", "oracle"])
 def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(align, predict, images, tmp_path, judged):
     look = align if judged == "alignment" else predict
     assert after_changes(look, images, tmp_path / judged) == {"left alone": True, "new seen": True, "gone": True}

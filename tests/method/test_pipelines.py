@@ -158,8 +158,8 @@ def test_a_released_slider_has_the_prompts_of_the_code_and_a_made_one_is_left_al
     half = learn(tmp_path / "released.safetensors", "released", iterations=1)
     assert json.loads(adapters.header(half)["prompts"]) == ["sneaker", "sneaker, in heavy snow"]
     assert json.loads(adapters.header(slider)["prompts"]) == [CAPTION, f"{CAPTION} in heavy snow"]
-    with pytest.raises(ValueError, match=r"base\.recipe: 'fast' is not accepted; accepted: paper, released, graded"):
-        learn(tmp_path / "fast.safetensors", "fast")
+    with pytest.raises(ValueError, match=r"base\.recipe: 'quick' is not accepted; accepted: paper, released, graded"):
+        learn(tmp_path / "quick.safetensors", "quick")
 
 
 def test_a_slider_of_another_pipeline_is_named(pipe, slider, tmp_path):

@@ -1,7 +1,6 @@
 import copy
 import dataclasses
 import functools
-import itertools
 import json
 
 import pytest
@@ -16,7 +15,7 @@ from cnslib.method import sliders
 from cnslib.method.sliders import PAPER, RECIPES
 from cnslib.models import adapters, text_to_image
 
-FAST, RELEASED = RECIPES["fast"], RECIPES["released"]
+RELEASED = RECIPES["released"]
 PAIR = ("heavy snow", "sneaker")
 
 
@@ -57,11 +56,11 @@ def fitted(pipe, recipe=PAPER, *, seed=0, text=None, **changes):
         return curve, [weight.detach().clone() for weight in weights], sum(samples)
 
 
-def points(pipe, recipe=PAPER, *, seed=0, text=None, **changes):
+def point(pipe, recipe=PAPER, *, seed=0, text=None, **changes):
     settings, generator = dataclasses.replace(SETTINGS, **changes), torch.Generator().manual_seed(seed)
     text = noise(0, 1, 24, 16) if text is None else text
     prompt = text.expand(settings.batch_size, -1, -1)
-    return sliders.trajectory(pipe, prompt, settings=settings, generator=generator, recipe=recipe)
+    return sliders.training_point(pipe, prompt, settings=settings, generator=generator, recipe=recipe)
 
 
 def test_the_target_is_equation_two_on_the_base_model_whatever_the_adapter(pipe):
@@ -92,7 +91,7 @@ def test_every_point_is_one_update_and_the_first_loss_is_the_squared_distance_to
     curve, weights, _ = fitted(pipe, text=text)
     assert len(curve["loss"]) == len(curve["untrained"]) == SETTINGS.iterations
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator().manual_seed(0)) as before:
-        (latents, timestep), *_ = points(pipe, text=text[:1])
+        latents, timestep = point(pipe, text=text[:1])
         plain, target = sliders.teacher(pipe, latents, timestep, text, eta=SETTINGS.eta)
         assert any(not torch.equal(old, new) for old, new in zip(before, weights, strict=True))
     wanted = (plain - target).square().mean().item()  # the fresh adapter changes nothing yet
@@ -128,24 +127,15 @@ def noiseless(pipe, monkeypatch):
 
 def test_the_timestep_is_the_noise_level_of_the_latents(pipe, monkeypatch):
     level = noiseless(pipe, monkeypatch)
-    ((latents, timestep),) = points(pipe, seed=1, denoising_steps=10, batch_size=64)
+    latents, timestep = point(pipe, seed=1, denoising_steps=10, batch_size=64)
     assert timestep.item() in range(1, 802, 100)
     assert latents.std() * level[901] == pytest.approx(level[timestep].item(), rel=0.02)
 
 
-def test_every_state_is_a_training_point_equally_often_and_the_points_are_spread():
-    for steps, count in ((10, 4), (5, 4), (10, 3), (4, 2)):
-        found = [sliders.visited(k, steps=steps, points=count) for k in range(1, steps)]
-        assert all(k in chosen for k, chosen in enumerate(found, start=1))
-        assert sorted(itertools.chain(*found)) == sorted([*range(1, steps)] * count)  # uniform, and so none twice in one trajectory
-    assert sliders.visited(2, steps=10, points=4) == [2, 4, 6, 8] and sliders.visited(5, steps=10, points=4) == [2, 5, 7, 9]
-    assert sliders.visited(3, steps=3, points=4) == [1, 2]
-
-
-def test_the_points_are_states_of_one_trajectory_at_their_own_noise_level(pipe):
+def test_a_training_point_is_a_state_of_the_pipelines_own_trajectory_at_its_noise_level(pipe):
     text, generator = noise(0, 1, 24, 16), torch.Generator().manual_seed(3)
-    found = list(points(pipe, dataclasses.replace(FAST, points=3), seed=3, text=text, denoising_steps=6))
-    chosen = sliders.visited(int(torch.randint(1, 6, (), generator=generator)), steps=6, points=3)
+    latents, timestep = point(pipe, seed=3, text=text, denoising_steps=6)
+    k = int(torch.randint(1, 6, (), generator=generator))
     states, start = {}, torch.randn((2, 4, 16, 16), generator=generator)
 
     def keep(pipe, step, timestep, values):
@@ -154,29 +144,13 @@ def test_the_points_are_states_of_one_trajectory_at_their_own_noise_level(pipe):
 
     options = {"prompt_embeds": text.expand(2, -1, -1), "latents": start, "num_inference_steps": 6, "guidance_scale": 1.0}
     pipe(**options, output_type="latent", callback_on_step_end=keep)
-    assert [timestep.item() for _, timestep in found] == [pipe.scheduler.timesteps[k].item() for k in chosen]
-    assert all(torch.allclose(latents, states[k], atol=1e-5) for (latents, _), k in zip(found, chosen, strict=True))
+    assert timestep == pipe.scheduler.timesteps[k] and torch.allclose(latents, states[k], atol=1e-5)
 
 
-def test_the_steps_between_two_points_are_made_with_the_newest_adapter(pipe):
-    drawn = {}
-    for changed in (False, True):
-        with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator().manual_seed(0)) as weights:
-            found = points(pipe, dataclasses.replace(FAST, points=3))
-            drawn[changed] = [next(found)[0]]
-            assert torch.is_grad_enabled()
-            for weight in weights:
-                weight.data += 0.1 * changed
-            drawn[changed].append(next(found)[0])
-    assert torch.equal(drawn[True][0], drawn[False][0]) and not torch.allclose(drawn[True][1], drawn[False][1], atol=1e-3)
-
-
-@pytest.mark.parametrize(("iterations", "denoising"), [(3, 3), (5, 3 + 2)])
-def test_as_many_samples_pass_the_unet_as_are_expected(pipe, iterations, denoising):
-    """Where each of three states is a point nothing is left to chance; the last trajectory ends at the last point that is needed."""
-    counted = fitted(pipe, FAST, iterations=iterations)[2]
-    assert counted == SETTINGS.batch_size * (denoising + 3 * iterations)
-    assert counted == sliders.evaluations(dataclasses.replace(SETTINGS, iterations=iterations), "fast")
+def test_as_many_samples_pass_the_unet_as_are_expected(pipe):
+    """With two denoising steps every trajectory has one step, so that nothing is left to chance."""
+    two = {"iterations": 3, "denoising_steps": 2}
+    assert fitted(pipe, **two)[2] == sliders.evaluations(dataclasses.replace(SETTINGS, **two)) == 3 * SETTINGS.batch_size * (1 + 3)
 
 
 def test_the_prompts_of_the_released_code_are_the_bare_token_and_the_comma_form():
@@ -190,7 +164,7 @@ def test_the_released_teacher_is_one_step_less_one_above_the_latents(pipe, steps
     """19 at 50 steps, whatever spacing the base has. The scheduler's own list is what its set_timesteps gives for 50 and for 1000 steps."""
     base = copy.copy(pipe)
     base.scheduler = DDIMScheduler.from_config(pipe.scheduler.config, timestep_spacing=spacing)
-    scheduler = sliders.rounded(base).scheduler
+    scheduler = sliders.released_pipeline(base).scheduler
     scheduler.set_timesteps(1000)
     entries = scheduler.timesteps.tolist()
     scheduler.set_timesteps(steps)
@@ -203,10 +177,10 @@ def test_the_released_teacher_is_one_step_less_one_above_the_latents(pipe, steps
 
 
 def test_everything_that_the_released_recipe_trains_and_predicts_is_bf16_and_the_given_pipeline_stays(pipe):
-    before, rounded = {key: value.clone() for key, value in pipe.unet.state_dict().items()}, sliders.rounded(pipe)
+    before, rounded = {key: value.clone() for key, value in pipe.unet.state_dict().items()}, sliders.released_pipeline(pipe)
     text = text_to_image.embed(rounded, list(sliders.prompts(*PAIR, texts={}, recipe=RELEASED)))
     with adapters.fresh(rounded, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
-        ((latents, timestep),) = points(rounded, RELEASED, text=text[:1])
+        latents, timestep = point(rounded, RELEASED, text=text[:1])
         predictions = sliders.teacher(rounded, latents, timestep, text, eta=4.0)
         assert {text.dtype, latents.dtype, *(p.dtype for p in (*predictions, *parameters))} == {torch.bfloat16}
     assert (rounded.scheduler.config.steps_offset, pipe.scheduler.config.steps_offset) == (0, 1)
@@ -215,17 +189,17 @@ def test_everything_that_the_released_recipe_trains_and_predicts_is_bf16_and_the
 
 
 def test_stable_diffusion_2_is_trained_at_512_pixels_by_the_released_recipe_alone(pipe):
-    large = sliders.rounded(pipe)
+    large = sliders.released_pipeline(pipe)
     assert sliders.latent_shape(large, RELEASED) == (4, 16, 16)
     large.unet.register_to_config(sample_size=96)
     large.vae_scale_factor = 8
     assert sliders.latent_shape(large, RELEASED) == (4, 64, 64) and sliders.latent_shape(large, PAPER) == (4, 96, 96)
     large.scheduler.register_to_config(prediction_type="epsilon")
     with pytest.raises(ValueError, match=r"base\.recipe: 'released' trains on v, the pipeline predicts epsilon; accepted here: paper, "):
-        sliders.rounded(large)
+        sliders.released_pipeline(large)
 
 
-@pytest.mark.parametrize(("recipe", "within"), [("paper", 1e-3), ("fast", 1e-3), ("graded", 1e-3), ("released", 0.05)])  # bf16 rounds
+@pytest.mark.parametrize(("recipe", "within"), [("paper", 1e-3), ("graded", 1e-3), ("released", 0.05)])  # bf16 rounds
 def test_a_slider_file_says_what_it_is_and_loads(one, pipe, origin, recipe, within):
     path = one(recipe)
     assert not difference(RECIPES[recipe].kind, path, within=within)

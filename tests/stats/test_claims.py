@@ -345,3 +345,14 @@ def test_claims_speak_of_the_evaluated_classifiers_and_shifts_stay():
     assert found.loc["deit_convnext", ["first", "second"]].tolist() == [DEIT, CONVNEXT]
     assert found.loc["vit_painting_low", "second"] == f"resnet; {DEIT}; {CONVNEXT}"
     assert found.loc["snow_gradual", ["first", "second"]].tolist() == ["heavy snow", "cartoon style"]
+
+
+def test_only_claims_about_evenness_carry_the_caution_of_an_uneven_slider_among_theirs():
+    rows = [claim("gradual", first="heavy snow; heavy rain", second="cartoon style", caution="doubtful")]
+    rows += [
+        claim("peak", shift="cartoon style", caution=""),
+        claim("rising", shift="heavy fog", caution=""),
+        claim("drop", shift="heavy rain", caution=""),
+    ]
+    found = claims.cautioned(pd.concat(rows, ignore_index=True), {"heavy rain"})["caution"].tolist()
+    assert found == ["doubtful and uneven sliders: heavy rain", "", "", ""]

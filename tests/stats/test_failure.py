@@ -167,3 +167,10 @@ def divided(*words: str) -> int:
 )
 def test_the_most_divided_trajectory_is_right_at_scale_0_and_spreads_most(words, seed):
     assert divided(*words) == seed
+
+
+def test_on_fewer_scales_a_first_failure_counts_at_the_next_of_them():
+    words = {"alexnet": ["..x", ".xx", "x..", "..."]}  # first failures at scales 1.0, 0.5, 0.0 and never
+    found = failure.coarser(failures(predictions(words)), [0.0, SCALES[-1]])
+    assert found["scale"].to_numpy().tolist() == [0.0, SCALES[-1], accuracy.NEVER]
+    assert found[0, 0, 0].to_numpy().tolist() == [0.25, 0.5, 0.25]

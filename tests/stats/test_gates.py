@@ -116,6 +116,10 @@ def test_the_intervals_of_the_classifiers_gates_are_reflected_at_their_estimates
         assert [found[key][name] for name in ("low", "estimate", "high")] == pytest.approx([0.6, 0.7, 0.7])
 
 
+def test_only_a_shift_with_one_large_step_by_some_reading_is_uneven():
+    assert gates.uneven(gates.by_shift(pictures(), settings=SETTINGS)).keys() == {"heavy rain"}
+
+
 def test_the_largest_step_is_a_share_of_the_rise_of_the_mean():
     seen = pd.concat([trajectory([0.0, 0.2, 0.3, 0.8]), trajectory([0.2, 0.2, 0.7, 0.8], seed=2)])
     found = gates.largest_step(seen, "asked", settings=SETTINGS)  # means 0.1, 0.2, 0.5, 0.8

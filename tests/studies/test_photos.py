@@ -1,5 +1,6 @@
 import dataclasses
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -13,10 +14,12 @@ from cnslib.core import paths, recipes
 from cnslib.core.settings import read
 from cnslib.core.settings.sections import Photos
 from cnslib.data import imagenet
-from cnslib.stats import accuracy
-from cnslib.studies import photos, report
+from cnslib.stats import accuracy, failure
+from cnslib.studies import bisection, photos, report, shared
+from cnslib.world import cutouts
 
 JUDGED = {"classifiers": {"lite0": "lite:0"}, "reference": "lite0", "cutouts": 3, "severities": [0.0, 0.5, 1.0]}
+JUDGED |= {"shown": [0.0, 0.5, 1.0], "bisected": "lite0", "resolution": 0.0625}
 SETTINGS = Photos(bootstrap=resampled(100), seed=1, **JUDGED)
 TRANSFORM = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
 
@@ -66,12 +69,36 @@ def errors(wrong: dict[str, list[bool]]) -> xr.DataArray:
 
 
 def test_levels_of_other_pictures_and_a_count_that_cannot_fall_below_zero_get_no_verdict():
-    table = photos.against_paper(errors({"a": [False, True, True], "b": [False, False, False]})).set_index("quantity")
+    table = photos.against_paper(errors({"a": [False, True, True], "b": [False, False, False]}), "a", "b").set_index("quantity")
     assert table.loc["mean drop of b minus that of a", ["ours", "verdict"]].tolist() == [-1.0, "same direction"]
     assert table.loc["mean accuracy without a shift", ["n", "ours", "verdict"]].tolist() == [4, 1.0, "not measured"]
     assert table.loc["mean accuracy drop at the end", ["n", "ours", "verdict"]].tolist() == [8, 0.5, "not measured"]
     shifts = table.loc["shifts of 2 with another order"]
     assert shifts[["ours", "verdict"]].tolist() == [0.0, "not measured"] and shifts["published"] == "above 0"
+
+
+def test_a_bisected_failure_lies_between_the_last_right_and_the_first_wrong_severity(tmp_path):
+    """Drawn again, alone: right at `after`, wrong at `until`, both inside the bracket of the grid."""
+    settings, shift = {"settings": SETTINGS, "device": "cpu"}, "painting style"
+    points = failure.failure_points(accuracy.wrong_predictions(photos.predict_all([shift], folder=tmp_path, **settings)))
+    exact = photos.bisect(points, [shift], folder=tmp_path / "bisected", **settings)
+    objects = {(one.label, one.seed): one for one in photos.chosen(SETTINGS)}
+    halved = exact[bisection.bracketed(exact)]
+    assert len(halved) and (halved["until"] - halved["after"] <= SETTINGS.resolution).all()
+    (classifier,) = shared.judges(SETTINGS.classifiers, list(imagenet.labels()), "cpu")
+    for row in halved.to_dict("records"):
+        assert row["grid_after"] <= row["after"] < row["until"] <= row["grid_until"]
+        pictures = cutouts.shifted(objects[row["class"], row["seed"]], shift, [row["after"], row["until"]], seed=1)
+        assert [classifier.labels[top] == row["class"] for top in classifier.logits(pictures).argmax(1)] == [True, False]
+
+
+def test_the_severity_at_which_half_have_failed_is_counted_by_hand():
+    after, until = [-np.inf, 0.2, 0.3, 1.0], [0.0, 0.3, 0.4, np.inf]  # one failed before any shift, one never
+    rows = {"model": "a", "shift": "heavy snow", "class": list("abcd"), "seed": 1, "after": after, "until": until}
+    half = photos.median_severity(pd.DataFrame(rows), resampled(100, "other objects")).iloc[0]
+    assert half["estimate"] == 0.25 and half["n"] == 4 and half["low"] <= 0.25 <= half["high"]
+    never = photos.median_severity(pd.DataFrame(rows | {"until": np.inf}), resampled(100, "other objects")).iloc[0]
+    assert np.isinf(never["estimate"])
 
 
 def test_the_tiny_unit_is_the_golden_one(made):

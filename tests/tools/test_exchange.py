@@ -198,5 +198,5 @@ def test_predictions_for_another_version_of_the_benchmark_are_refused(small, tmp
     answers.require_same_version(images, results)
     answers.require_same_version(fewer, later)
     for pair in [(images, later), (fewer, results)]:
-        with pytest.raises(ValueError, match=r"holds predictions for the benchmark .*'version': '1.0.0'.*; accepted: those for"):
+        with pytest.raises(ValueError, match=r"holds predictions for the benchmark .*'version': '2.0.0'.*; accepted: those for"):
             answers.require_same_version(*pair)

@@ -80,8 +80,9 @@ def test_threads_that_share_a_batch_find_the_gradient_of_the_whole():
         assert torch.allclose(parameter.grad, gradient, atol=1e-7)
 
 
-def test_a_cpu_computes_in_bfloat16_only_with_tiles_that_the_bounds_allow(monkeypatch):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
+@pytest.mark.parametrize("kind", ["amx_bf16", "avx512_bf16"])
+def test_a_cpu_computes_in_bfloat16_only_with_instructions_that_the_bounds_allow(kind, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": False, kind: True})
     for aten, bound, halved in [("AVX512", "DEFAULT", True), ("AVX512", "AVX512_CORE_AMX", True), ("AVX512", "AVX2", False)]:
         monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda aten=aten: aten)
         monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", bound)

@@ -19,7 +19,15 @@ from cnslib.core.settings.fields import Section
 from cnslib.core.settings.method import FEWEST, OTHER, SAME, Base, Bootstrap, Resampled
 
 UNKNOWN = "unexpected_keyword_argument"  # pydantic's name for a key that a dataclass lacks
-PARTS = (Section, Resampled, method.Bootstrap, method.Source, method.Pilot, sections.Scheduling)  # no sections of a file themselves
+PARTS = (
+    Section,
+    Resampled,
+    method.Bootstrap,
+    method.Source,
+    method.Pilot,
+    sections.Scheduling,
+    sections.Leg,
+)  # no sections of a file themselves
 KINDS = [kind for module in (method, sections) for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Section)]
 SECTIONS: dict[str, Any] = {kind.__name__.lower(): kind for kind in KINDS if kind not in PARTS}
 

@@ -68,8 +68,17 @@ Oodcv: Any = section("Oodcv", WEATHER, Resampled, networks=f.ByFile)
 Synthetic: Any = section("Synthetic", f"{TRAINED} tests network share runs steps style_images lowest", Resampled)
 Report: Any = section("Report", "model plain reference blur name batch_size", Resampled, name=f.FileName, rules=[OTHER_NAME])
 Scenarios: Any = section("Scenarios", f"{TRAINED} classifiers backbones cutouts {SCENES}", Resampled, severities=f.ToOne)
-PICTURED = "seed classifiers reference cutouts severities"
-Photos: Any = section("Photos", PICTURED, Resampled, severities=f.FromZero, rules=[among("reference", "classifiers"), TO_ONE])
+SHOWN: Rule = ("shown", lambda s: {*s.shown} <= {*s.severities}, lambda s: f"some of {s.severities}")
+PHOTOS: list[Rule] = [among("reference", "classifiers"), among("bisected", "classifiers"), SHOWN, TO_ONE]
+Photos: Any = section(
+    "Photos",
+    "seed classifiers reference cutouts severities shown bisected resolution",
+    Resampled,
+    severities=f.FromZero,
+    shown=f.FromZero,
+    bisected=str,
+    rules=PHOTOS,
+)
 Labels: Any = section("Labels", "seed pair expert peers clear files study_files study annotator", Filtering)
 Corruptions: Any = section("Corruptions", "official images side contrast contrast_severities cutouts reference", Resampled, rules=[LEVELS])
 Directions: Any = section("Directions", "shifts finer seeds pair_seeds pairs pair_weights", Resampled)
@@ -101,16 +110,38 @@ class Scheduling(f.Section):
 
 
 SAMPLERS = Annotated[dict[f.FileName, Annotated[Scheduling, f.mapped(Scheduling)]], Field(min_length=1), f.OTHER_FILES]
-COMPARED = "samplers reference rce_reference shifts seeds counts"
-Ablation: Any = section("Ablation", COMPARED, Resampled, samplers=SAMPLERS, rules=[among("reference", "samplers")])
+COMPARED = "samplers reference rce_reference shifts seeds counts retrained retrained_seeds"
+RETRAINED: Any = {"retrained": Annotated[list[f.Seed], f.DISTINCT], "retrained_seeds": f.Some}
+Ablation: Any = section("Ablation", COMPARED, Resampled, **RETRAINED, samplers=SAMPLERS, rules=[among("reference", "samplers")])
 
 # Trainings of the base models.
 SEEING = "architecture arguments steps redrawn"
 ADDED = "policy erasing mixed mixup cutmix weight_decay smoothing"
 PHRASED = "vision width layers steps learning_rate average severities omitted redrawn"
-Autoencoder: Any = section("Autoencoder", f"{MEASURED} channels latent_channels steps kl_weight")
-DENOISED = "channels width layers images steps ranks severities caption_dropout"
-Diffusion: Any = section("Diffusion", f"{TRAINED} {DENOISED}", severities=f.Interval)
+
+
+class Leg(f.Section):
+    """One leg of a training: its name, optimiser steps, batch in shares of `ranks` threads, peak rate, average, and scenes of the pool."""
+
+    name: f.FileName
+    steps: f.Count
+    batch_size: f.Count
+    ranks: f.Count
+    learning_rate: f.Positive
+    average: f.Share
+    scenes: f.Count
+
+    def __post_init__(self):
+        demand(self.batch_size % self.ranks == 0, f"legs: batch_size of {self.name}", self.batch_size, f"a multiple of ranks, {self.ranks}")
+
+
+OTHER_NAMES = f.rule(lambda legs: len({leg.name for leg in legs}) == len(legs), "legs of different names")
+LEGS = Annotated[list[Annotated[Leg, f.mapped(Leg)]], Field(min_length=1), OTHER_NAMES]
+POOLED = "seed severities legs"
+VAE = f"{POOLED} quality_images channels latent_channels kl_weight"
+Autoencoder: Any = section("Autoencoder", VAE, severities=f.Interval, legs=LEGS)
+DENOISED = f"{POOLED} channels width layers caption_dropout"
+Diffusion: Any = section("Diffusion", DENOISED, severities=f.Interval, legs=LEGS)
 Redrawing: Any = section("Redrawing", "seed per_caption strengths nothing severities steps guidance", severities=f.Interval)
 Contrastive: Any = section("Contrastive", f"seed quality_images {PHRASED}", severities=f.Interval)
 Selfsupervised: Any = section("Selfsupervised", f"{MEASURED} {SEEING} temperature")

@@ -66,7 +66,7 @@ def test_official_folders_are_answered_beside_ours_and_another_pictures_folder_i
 @pytest.fixture(scope="module")
 def asked():
     section = read.load(paths.resolve("params.yaml"))["photos"]
-    return dataclasses.replace(section, classifiers={"lite0": "lite:0"}, reference="lite0")
+    return dataclasses.replace(section, classifiers={"lite0": "lite:0"}, reference="lite0", bisected="lite0")
 
 
 def test_the_objects_are_evenly_spaced_and_no_more_than_there_are(asked):
