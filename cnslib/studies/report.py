@@ -1,12 +1,15 @@
 """Your own classifier on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank (docs/report.md)."""
 
+import base64
 import dataclasses
 import functools
+import html
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import mistune
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -34,6 +37,12 @@ from cnslib.world import cutouts
 SAMPLED = 4  # pictures of each table, by whose logits a classifier without files is known
 NEAR = 3  # classifiers above and below, from which the report tells the difference
 DIGITS = 3  # of a logit, after the point: what processors agree on
+
+PAGE = """<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
+<style>body {{max-width: 60em; margin: auto; padding: 1em; font: 1em/1.5 sans-serif}} table {{border-collapse: collapse}}
+td, th {{border: 1px solid #ccc; padding: 0.2em 0.6em}} img {{max-width: 100%}}</style>
+{body}<img alt="accuracy, rank and survival along the scale, drop by shift" src="data:image/png;base64,{picture}">
+"""
 
 
 @dataclass(frozen=True)
@@ -186,7 +195,7 @@ class Report:
         return figure
 
     def save(self, folder: Path) -> Path:
-        """Writes report.md, the figure, every table as csv and the predictions; returns the folder."""
+        """Writes report.md and report.html, the figure, every table as csv and the predictions; returns the folder."""
         tables.write(self.predictions, folder / "predictions.parquet", tables.predictions)
         for kind, table in self.tables.items():
             units.write_bytes(folder / f"{kind}.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
@@ -195,7 +204,14 @@ class Report:
         figures.write(figure, folder / "report", self.summary)
         plt.close(figure)
         units.write_bytes(folder / "report.md", f"{self.text()}\n![{self.name}](report.png)\n".encode())
+        units.write_bytes(folder / "report.html", page(self.name, self.text(), (folder / "report.png").read_bytes()).encode())
         return folder
+
+
+def page(title: str, text: str, picture: bytes) -> str:
+    """A report's text and figure as one HTML file that can be sent; markup in the text is shown, not used."""
+    body = mistune.create_markdown(plugins=["table"])(text)  # escapes by default
+    return PAGE.format(title=html.escape(title), body=body, picture=base64.b64encode(picture).decode())
 
 
 def report(

@@ -1,3 +1,4 @@
+import base64
 import dataclasses
 import json
 
@@ -6,6 +7,7 @@ import pandas as pd
 import pytest
 import tiny_report
 import torch
+from bs4 import BeautifulSoup
 from tiny_report import CLASSES, LABELS, SCALES, SETTINGS, TRANSFORM, Brightness
 
 from cnslib.core import paths, tables
@@ -70,6 +72,10 @@ def test_the_report_is_written_and_says_what_the_tables_say(found, tmp_path):
     assert "At scale 2 it is more accurate than reference, less than perfect (of 2;" in text
     assert text.startswith("# mine\n\n") and "| accuracy at scale 2 | 24 | 0.500 |" in text and "2 of 3 |" in text
     assert {path.name for path in folder.iterdir()} >= {"report.png", "report.csv", "predictions.parquet"}
+    page, picture = (folder / "report.html").read_text(), base64.b64encode((folder / "report.png").read_bytes()).decode()
+    rows = BeautifulSoup(page, "html.parser").find("table").find_all("tr")[1:]
+    assert [row.find_all("td")[0].text for row in rows] == found.summary["quantity"].tolist() and picture in page
+    assert "<script>" not in report.page("<script>", "| <script> |\n|---|", b"")
     for kind, table in found.tables.items():
         pd.testing.assert_frame_equal(pd.read_csv(folder / f"{kind}.csv"), table.reset_index(drop=True), rtol=1e-5, check_dtype=False)
     assert len(tables.read(folder / "predictions.parquet", tables.predictions)) == 2 * 6 * (1 + 2 * 2)
