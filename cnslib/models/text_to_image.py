@@ -82,9 +82,12 @@ def require_whole(directory: Path) -> None:
 def load_tokens(pipe: StableDiffusionPipeline, tokens: Path, classes: list[str]) -> None:
     """Adds the IN* tokens of the classes to the pipeline's vocabulary, from their textual-inversion files."""
     for name in classes:
-        pipe.load_textual_inversion(tokens / f"{identifier(name)}.safetensors", use_safetensors=True, local_files_only=True)
+        file = tokens / f"{identifier(name)}.safetensors"
+        if not file.exists():
+            raise FileNotFoundError(f"{file} does not exist, the token of {name!r}; the inversion step makes those of base.classes")
+        pipe.load_textual_inversion(file, use_safetensors=True, local_files_only=True)
         present = token(name) in pipe.tokenizer.get_vocab()  # an unknown one would be spelled out silently
-        demand(present, f"{tokens / identifier(name)}.safetensors, tokens", None, f"{token(name)}, which the inversion step defines")
+        demand(present, f"{file}, tokens", None, f"{token(name)}, which the inversion step defines")
 
 
 @torch.no_grad()

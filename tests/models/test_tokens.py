@@ -67,6 +67,8 @@ def test_converted_tokens_load_in_the_pipeline_with_their_vectors(tmp_path, tiny
         (number,) = fresh.tokenizer(names.token(name), add_special_tokens=False).input_ids
         assert torch.equal(fresh.text_encoder.get_input_embeddings().weight[number], value)
         assert inversion.loss_curve(paths[name]) == []
+    with pytest.raises(FileNotFoundError, match=r"coat\.safetensors does not exist, the token of 'coat'; the inversion step makes"):
+        text_to_image.load_tokens(fresh, tmp_path, ["coat"])
 
 
 def test_a_foreign_encoder_gives_the_vectors_of_its_words(tmp_path, tiny_pipeline_dir):
