@@ -71,7 +71,7 @@ world: export ATEN_CPU_CAPABILITY := $(if $(shell grep -m1 -o amx_bf16 /proc/cpu
 world: env ## rebuild the base models (hours on two cores, minutes on a GPU; continues if killed)
 	[ -e data/fashion-mnist ] || $(MAKE) data  # DVC would not pull over the models that a killed run has left
 	$(BIN)/python -m cnslib.world.install
-	$(CNS) run --params world.yaml autoencoder diffusion redrawing contrastive selfsupervised oracle fidelity zoo augmentation pretraining
+	$(CNS) run --params world.yaml autoencoder diffusion redrawing contrastive selfsupervised oracle fidelity zoo augmentation pretraining dit
 
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.2 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock

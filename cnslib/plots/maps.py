@@ -1,6 +1,5 @@
-"""Heat maps: one row per classifier or shift, one column per shift or scale, the numbers written into the fields."""
+"""The heat map of drops: one row per classifier, one column per shift, the numbers written into the fields."""
 
-import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot as plt
@@ -35,25 +34,4 @@ def drop_map(table: pd.DataFrame, members: dict[str, list[str]]) -> Figure:
     counts = table.groupby("shift")["n"].first()
     grid[-1, 0].set_xticklabels([f"{shift} ({counts[shift]})" for shift in shifts], rotation=40, ha="right", rotation_mode="anchor")
     figure.colorbar(axes.collections[0], ax=grid[:, 0], label="accuracy drop at the last scale", aspect=50, pad=0.01)
-    return figure
-
-
-def line_map(table: pd.DataFrame, *, alpha: float) -> Figure:
-    """R between accuracy with and without a shift, per shift and scale; bold: the slope is not zero, Holm's p below alpha (Figs. 21, 22).
-
-    A small number below is R without the images' noise, where that is known.
-    """
-    shifts = palette.ordered(table["shift"])
-    r, free, p = (table.pivot(index="shift", columns="scale", values=name).loc[shifts] for name in ("r", "free", "p_holm"))
-    figure, axes = plt.subplots(figsize=(2.2 + 0.75 * r.shape[1], 1.1 + 0.33 * len(shifts)), layout="constrained")
-    sns.heatmap(r, ax=axes, vmin=-1, vmax=1, cmap="vlag_r", cbar_kws={"label": "R over the classifiers", "aspect": 40, "pad": 0.02})
-    for (row, column), value in np.ndenumerate(r.to_numpy()):
-        sure, colour = p.iat[row, column] < alpha, "white" if abs(value) > 0.75 else "0.15"
-        if not np.isnan(value):
-            axes.text(column + 0.5, row + 0.4, f"{value:.2f}", ha="center", va="center", color=colour, weight="bold" if sure else "normal")
-        if not np.isnan(free.iat[row, column]):
-            small = f"{free.iat[row, column]:.2f}"
-            axes.text(column + 0.5, row + 0.78, small, ha="center", va="center", color=colour, fontsize="xx-small")
-    axes.set(xlabel="slider scale", ylabel="")
-    axes.tick_params(length=0)
     return figure

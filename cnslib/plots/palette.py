@@ -15,8 +15,9 @@ PLACES = 105  # looks that can be distinguished
 FIXED: dict[str, dict] = {}  # the look of each name, in the order of the figures
 DISPLAYED = {  # classifiers and detectors, as figures write them
     "alexnet": "AlexNet", "resnet": "ResNet", "resnet20": "ResNet-20", "resnext": "ResNeXt", "regnet": "RegNet", "densenet": "DenseNet",
-    "vgg": "VGG", "convnext": "ConvNeXt", "vit": "ViT", "deit": "DeiT", "mixer": "MLP-Mixer", "svm": "SVM", "web": "ViT, web",
-    "mae": "MAE", "mae_probe": "MAE, probe", "simclr": "SimCLR", "clip_zero_shot": "CLIP, zero-shot", "clip_probe": "CLIP, probe",
+    "vgg": "VGG", "convnext": "ConvNeXt", "vit": "ViT", "deit": "DeiT", "mixer": "MLP-Mixer", "svm": "SVM", "vmamba": "VMamba",
+    "web": "ViT, web", "mae": "MAE", "mae_probe": "MAE, probe", "simclr": "SimCLR",
+    "clip_zero_shot": "CLIP, zero-shot", "clip_probe": "CLIP, probe",
     "clip_finetuned": "CLIP, fine-tuned", "denoiser_l1": "diffusion, L1", "denoiser_l2": "diffusion, L2", "clip_class": "CLIP: class",
     "clip_class_shift": "CLIP: class in shift", "clip_reference": "CLIP: unshifted image", "image_reference": "DINO: unshifted image",
     "squeezenet": "SqueezeNet", "lite0": "EfficientNet-Lite0", "lite1": "EfficientNet-Lite1", "lite2": "EfficientNet-Lite2",

@@ -12,7 +12,6 @@ from cnslib.stats import bootstrap, verdicts
 from cnslib.stats.accuracy import ALL, TINY, drop, interval, relative_corruption_error
 
 NULLS = {"CE": 1.0, "rCE": 1.0}  # from where a measure has a direction; levels of accuracy and drop have none in common
-OTHER_KIND = ("mixer",)  # relatives that mix otherwise than the paper's classifier: an MLP-Mixer is no state-space model
 UNUSABLE = "wrong preprocessing"  # caution of a published number that was measured so
 LEAST = 4  # classifiers that a comparison of averages or lines needs
 ROLES = ("architecture", "pre-training")  # axes whose names for the paper's classifiers are those of the list of claims
@@ -66,19 +65,19 @@ def deviations_along(errors: xr.DataArray, members: dict[str, list[str]]) -> pd.
 def compared(table: pd.DataFrame, published: pd.DataFrame, *, column: str) -> pd.DataFrame:
     """A results table along the axes beside the paper's numbers (axis, classifier, the named column), with `verdicts.beside`.
 
-    Not compared are relatives of another kind, and numbers with the `caution` `UNUSABLE`.
+    Numbers with the `caution` `UNUSABLE` get no verdict.
     """
     beside = published.rename(columns={"classifier": "model", column: "published"}).dropna(subset=["model", "published"])
     beside = beside.reindex(columns=["axis", "model", "published", "caution"]).fillna({"caution": ""})
     both = table.merge(beside, on=["axis", "model"], how="inner")
     null = [None if caution == UNUSABLE else NULLS.get(column) for caution in both["caution"]]
-    both = verdicts.beside(both, both["published"], null=null, stand_in=both["model"].isin(OTHER_KIND))
+    both = verdicts.beside(both, both["published"], null=null)
     return both[["axis", "model", "ours", "low", "high", "n", "published", "difference", "rule", "verdict", "smallest", "caution"]]
 
 
 def order_agreement(values: xr.DataArray, published: pd.DataFrame, *, column: str) -> pd.DataFrame:
-    """Spearman's correlation of a measure [resample, model] with the paper's along each axis, without relatives of another kind."""
-    rows, there = [], published["classifier"].isin(values["model"].to_numpy()) & ~published["classifier"].isin(OTHER_KIND)
+    """Spearman's correlation of a measure [resample, model] with the paper's along each axis."""
+    rows, there = [], published["classifier"].isin(values["model"].to_numpy())
     for axis, part in published[there].dropna(subset=[column]).groupby("axis", sort=False):
         ranks = pd.DataFrame(values.sel(model=part["classifier"].tolist()).to_numpy()).rank(axis=1)
         rho = ranks.corrwith(part[column].rank().set_axis(ranks.columns), axis=1).to_numpy()

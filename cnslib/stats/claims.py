@@ -301,9 +301,6 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def cast(claims: pd.DataFrame, played: dict[str, str]) -> pd.DataFrame:
-    """The list of claims with the classifiers that play its roles; a claim about nothing but relatives of another kind has kind "none"."""
-    classifiers = {side: [[played.get(name, name) for name in cell.split("; ")] for cell in claims[side]] for side in ("first", "second")}
-    other = np.array([any(set(cell) <= set(axes.OTHER_KIND) for cell in both) for both in zip(*classifiers.values(), strict=True)], bool)
-    cells = {side: ["; ".join(name for name in cell if name not in axes.OTHER_KIND) for cell in rows] for side, rows in classifiers.items()}
-    closed = {"kind": "none", "rule": verdicts.STAND_IN}
-    return claims.assign(**cells, **{name: claims[name].mask(other, text) for name, text in closed.items()})
+    """The list of claims with the classifiers that play its roles."""
+    cells = {side: claims[side].str.split("; ") for side in ("first", "second")}
+    return claims.assign(**{side: ["; ".join(played.get(name, name) for name in cell) for cell in rows] for side, rows in cells.items()})

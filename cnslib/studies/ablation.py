@@ -22,7 +22,7 @@ from cnslib.method import evaluation
 from cnslib.method.generation import Sampler, SamplingMode
 from cnslib.method.health import Judge
 from cnslib.method.sliders import slider_path
-from cnslib.models import adapters, encoders, text_to_image
+from cnslib.models import adapters, text_to_image
 from cnslib.models.classifiers import Classifier
 from cnslib.stats import accuracy, bootstrap, ranking
 from cnslib.stats.accuracy import ALL, TINY, trajectories
@@ -56,7 +56,7 @@ class Bench:
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge and classifiers."""
         drawn = [[name, one.identity, one.settings.recorded()] for name, one in self.steppers.items()]
-        evaluated = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
+        evaluated = [[one.name, one.digest, one.labels, one.preprocessing] for one in self.classifiers]
         return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, evaluated)
 
 

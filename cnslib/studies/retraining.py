@@ -18,7 +18,6 @@ from cnslib.core import recipes, tables, workers
 from cnslib.core.names import identifier
 from cnslib.core.settings.method import Bootstrap, Sliders
 from cnslib.method import evaluation, generation, sliders
-from cnslib.models import encoders
 from cnslib.models.classifiers import Classifier
 from cnslib.models.text_to_image import Origin
 from cnslib.stats import bootstrap
@@ -50,7 +49,7 @@ def predict(
     """
     if not trainings:
         return pd.DataFrame(columns=[*predictions.columns])
-    networks = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in classifiers]
+    networks = [[one.name, one.digest, one.labels, one.preprocessing] for one in classifiers]
     shared = sampler.settings.drawn(), sampler.identity, networks, scales, seeds
     changed = {training: dataclasses.replace(settings, seed=training) for training in trainings}
     stamps = {}

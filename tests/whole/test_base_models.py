@@ -23,7 +23,8 @@ def built(tmp_path_factory):
     house = tmp_path_factory.mktemp("world")
     shutil.copytree(paths.ROOT / "cnslib", house / "cnslib", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(paths.NOTEBOOKS / "world", house / "notebooks" / "world")
-    shutil.copy(paths.ROOT / "world.yaml", house)
+    for name in ("world.yaml", "params.yaml"):  # the chapter of the diffusion classifier lends its timesteps
+        shutil.copy(paths.ROOT / name, house)
     (house / "data").mkdir()
     (house / "data" / "fashion-mnist").symlink_to(paths.GARMENTS)
     asked = ["--params", "world.yaml", "--overlay", str(OVERLAY), *STEPS]
@@ -45,7 +46,8 @@ def test_every_model_is_in_the_manifest_with_its_quality(built):
     entries = json.loads((built / "data" / "models" / "manifest.json").read_text())
     sections = read.load(paths.ROOT / "world.yaml", OVERLAY)
     zoo = [*sections["zoo"].classifiers, *sections["augmentation"].classifiers, *sections["pretraining"].classifiers]
-    assert set(entries) == {"mini-sd/vae", "mini-sd", "mini-clip", "mini-dino", "oracle", *(f"classifiers/{name}" for name in zoo)}
+    others = {"mini-sd/vae", "mini-sd", "mini-clip", "mini-dino", "mini-dit", "oracle"}
+    assert set(entries) == {*others, *(f"classifiers/{name}" for name in zoo)}
     assert all(entry["quality"] for entry in entries.values())
     assert set(entries["mini-sd"]["quality"]) == {"frechet_heldout", "frechet_floor", "copied"}
 

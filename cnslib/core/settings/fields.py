@@ -98,7 +98,7 @@ WORDS: list[tuple[Any, str]] = [  # a key means the same in all sections, but fo
     (Count, "train_images heldout_images test_images validation_images training_images images_per_class images quality_images photographs"),
     (Count, "ladder_images reference_images style_images steps training_steps drawing_steps sampling_steps health_steps iterations epochs"),
     (Count, "batch_size health_seeds pair_seeds prompt_seeds seeds patience rank ranks width layers latent_channels checks draws runs"),
-    (Count, "study scenes severities side workers cutouts per_caption"),
+    (Count, "study scenes severities side workers cutouts per_caption heads"),
     (Annotated[int, Field(ge=0)], "retries scans"),
     (Positive, "learning_rate kl_weight margin blur temperature idle eta alpha zoom"),
     (NotNegative, "guidance health_guidance mixup cutmix weight_decay rotation"),

@@ -60,14 +60,16 @@ Line: Any = section("Line", "id_accuracy families sizes pretrained same_pool", R
 # The studies.
 FINETUNED = "ladder_images training_images validation_images epochs patience batch_size reference_images learning_rate rotation zoom"
 WEATHER = f"seed root shifts scales start_fraction unknown seeds severities networks {FINETUNED}"
-SCENES = "tree images training_images steps checks severities photo_severities drawing_steps guidance"
+SCENES = "tree roughness images training_images steps checks severities photo_severities drawing_steps guidance"
 SHIFTED = "train_images validation_images test_images side draws runs training_steps training_seed drawing_steps guidance"
 Calibration: Any = section("Calibration", "seed scenes severities", Resampled, scenes=f.Some, severities=f.Some)
 Denoiser: Any = section("Denoiser", "seed shifts seeds scales keep trials model", Resampled, rules=[STAGES])
 Oodcv: Any = section("Oodcv", WEATHER, Resampled, networks=f.ByFile)
 Synthetic: Any = section("Synthetic", f"{TRAINED} tests network share runs steps style_images lowest", Resampled)
 Report: Any = section("Report", "model plain reference blur name batch_size", Resampled, name=f.FileName, rules=[OTHER_NAME])
-Scenarios: Any = section("Scenarios", f"{TRAINED} classifiers backbones cutouts {SCENES}", Resampled, severities=f.ToOne)
+Scenarios: Any = section(
+    "Scenarios", f"{TRAINED} classifiers backbones cutouts {SCENES}", Resampled, severities=f.ToOne, roughness=f.BothSides
+)
 SHOWN: Rule = ("shown", lambda s: {*s.shown} <= {*s.severities}, lambda s: f"some of {s.severities}")
 PHOTOS: list[Rule] = [among("reference", "classifiers"), among("bisected", "classifiers"), SHOWN, TO_ONE]
 Photos: Any = section(
@@ -142,6 +144,7 @@ VAE = f"{POOLED} quality_images channels latent_channels kl_weight"
 Autoencoder: Any = section("Autoencoder", VAE, severities=f.Interval, legs=LEGS)
 DENOISED = f"{POOLED} channels width layers caption_dropout"
 Diffusion: Any = section("Diffusion", DENOISED, severities=f.Interval, legs=LEGS)
+Dit: Any = section("Dit", f"{MEASURED} steps scenes width heads layers")
 Redrawing: Any = section("Redrawing", "seed per_caption strengths nothing severities steps guidance", severities=f.Interval)
 Contrastive: Any = section("Contrastive", f"seed quality_images {PHRASED}", severities=f.Interval)
 Selfsupervised: Any = section("Selfsupervised", f"{MEASURED} {SEEING} temperature")

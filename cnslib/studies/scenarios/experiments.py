@@ -7,6 +7,8 @@ the column `shift`, its severity the `scale`.
 
 import itertools
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -79,6 +81,27 @@ def evaluate(
             best = torch.argmax(judge.logits(pictures).double(), dim=1).tolist()
             parts.append(rows.assign(model=judge.name, top1=[judge.labels[place] for place in best]))
     return pd.concat(parts, ignore_index=True)
+
+
+def cut_out(
+    sources: dict[str, str],
+    labels: list[str],
+    objects: Callable[[], list[Subject]],
+    *,
+    shown: list,
+    settings: Scenarios,
+    device: str,
+    folder: Path,
+) -> pd.DataFrame:
+    """Predictions for objects on black, cut out by rough masks (Fig. 6); `shift` is how far the edge moved, `shown` decides the objects."""
+    digests = shared.digests(sources)
+    stamps = {f"{share:g}": recipes.CUT_OUT.stamp(share, shown, labels, digests) for share in settings.roughness}
+
+    def make(share: str, whole: list[Subject]) -> pd.DataFrame:
+        cut = [replace(one, mask=subjects.rough(one.mask, float(share))) for one in whole]
+        return evaluate(sources, labels, subjects.ENDS, settings.seed, device, "segmented", cut).assign(shift=share)
+
+    return workers.stored(stamps, make, ex1_schema, device=device, folder=folder, common=lambda: [objects()])
 
 
 def within(experiment: Experiment, *, folder: Path, checkpoints: Path) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from jaxtyping import Float, UInt8
 from matplotlib.colors import hsv_to_rgb, rgb_to_hsv
 from PIL import Image as Raster
 from PIL import ImageOps
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, grey_dilation, grey_erosion
 from torch import Tensor
 
 from cnslib.core import paths, recipes, seeds, tables, units, workers
@@ -111,6 +111,13 @@ def blur(image: Image, severity: float) -> Image:
 def mixed(image: Image, changed: Image, severity: float) -> Image:
     """On the way from an image to a changed one; the image itself at severity 0, the changed one at 1, both bit for bit."""
     return image if severity == 0 else changed if severity == 1 else (1 - severity) * image + severity * changed
+
+
+def rough(mask: Mask, share: float) -> Mask:
+    """A mask whose edge lies further out by a share of the longer side, or further in where that is below 0 (Fig. 6)."""
+    radius = round(abs(share) * max(mask.shape))
+    disk = np.hypot(*np.mgrid[-radius : radius + 1, -radius : radius + 1]) <= radius
+    return (grey_dilation if share > 0 else grey_erosion)(mask, footprint=disk)
 
 
 # Subjects: objects in their scenes.

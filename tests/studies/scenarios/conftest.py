@@ -21,8 +21,8 @@ def settings(tmp_path_factory) -> Scenarios:
     return Scenarios(
         bootstrap=RESAMPLED, seed=1, tree="", classifiers={"lite0": "lite:0"},
         cutouts=2, backbones={"tiny": str(folder)}, images=2,
-        severities=[0.0, 0.5, 1.0], photo_severities=[0.0, 1.0], drawing_steps=2, guidance=2.0, training_images=2, steps=2, checks=2,
-        batch_size=4, learning_rate=1e-3, average=0.5,
+        severities=[0.0, 0.5, 1.0], photo_severities=[0.0, 1.0], roughness=[-0.1, 0.0, 0.1],
+        drawing_steps=2, guidance=2.0, training_images=2, steps=2, checks=2, batch_size=4, learning_rate=1e-3, average=0.5,
     )  # fmt: skip
 
 

@@ -34,6 +34,11 @@ def test_ex1_evaluates_every_scenario_severity_and_object_once(experiment, setti
     row = found.query("shift == 'red' and scale == 1 and `class` == 'sneaker' and seed == 1")
     assert row["top1"].tolist() == [LABELS[int(logits.argmax())]]
     assert not difference(recipes.EX1, found)
+    how = {"shown": [], "settings": settings, "device": "cpu", "folder": tmp_path / "cut_out"}
+    cut = experiments.cut_out(settings.backbones, LABELS, experiment.garments, **how)
+    exact, black = cut.query("shift == '0'"), found.query("shift == 'segmented' and scale == 1")
+    assert not difference(recipes.CUT_OUT, cut)
+    assert cut.groupby("shift").size().to_dict() == {"-0.1": 4, "0": 4, "0.1": 4} and exact["top1"].tolist() == black["top1"].tolist()
 
 
 def test_ex2_trains_each_backbone_within_each_scenario_and_a_training_repeats_to_the_bit(experiment, tmp_path):

@@ -42,6 +42,12 @@ def picture():
     return np.random.default_rng(3).random((SIDE, SIDE, 3)), mask
 
 
+def test_a_rough_mask_gains_or_loses_the_rim_of_an_object():
+    square = np.zeros((9, 9))
+    square[2:7, 2:7] = 1
+    assert [subjects.rough(square, share).sum() for share in (-1 / 9, 0.0, 1 / 9)] == [3 * 3, 5 * 5, 5 * 5 + 4 * 5]
+
+
 def test_scenarios_are_those_of_the_paper(picture):
     """Black, luma (Rec. 601), a 15 x 15 Gaussian, alpha compositing, and the saturating sum of the released code."""
     image, mask = picture
