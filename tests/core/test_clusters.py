@@ -35,13 +35,6 @@ def test_a_ready_file_is_what_parsl_accepts(path, tmp_path):
     assert {key: getattr(executor.provider, key) for key in options} | {"walltime": 0} == options | {"walltime": 0}
 
 
-def test_an_option_that_the_provider_lacks_is_named(tmp_path):
-    pytest.importorskip("parsl")
-    (tmp_path / "mine.yaml").write_text(LOCAL.read_text().replace("max_blocks", "most_blocks"))
-    with pytest.raises(ValueError, match=r"cluster\.options: .* is not accepted by LocalProvider: .*most_blocks"):
-        clusters.configuration(read.load(tmp_path / "mine.yaml")["cluster"], tmp_path)
-
-
 def answer(network: nn.Module, number: float) -> tuple[int, float]:
     return id(network), network(torch.tensor([number])).item()
 

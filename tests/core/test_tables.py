@@ -68,22 +68,6 @@ def test_wanted_rows_without_a_match_are_shown():
         tables.select(shard(), wanted, tables.TRAJECTORY, "shard")
 
 
-def predicted(model: str, answers: list[str]) -> pd.DataFrame:
-    table = pd.DataFrame({"model": model, "shift": "heavy snow", "class": "bag", "seed": 1, "top1": answers, "probability": 0.5})
-    table = table.assign(scale=0.5 * np.arange(len(answers)), margin=0.0, preprocessing="none")
-    return table.assign(top5=[[answer] for answer in answers])
-
-
-def test_answers_of_several_tables_are_the_columns_of_the_whole_tables(tmp_path):
-    parts = [predicted("vit", ["bag", "coat"]), predicted("alexnet", ["shirt", "bag"])]
-    for number, part in enumerate(parts):
-        tables.write(part, tmp_path / f"{number}.parquet", tables.predictions)
-    found = tables.read_answers(sorted(tmp_path.glob("*.parquet")))
-    columns = ["model", *tables.KEY, "top1"]
-    assert (found[tables.TEXTS].dtypes == "category").all()
-    pd.testing.assert_frame_equal(found.astype(dict.fromkeys(tables.TEXTS, object)), pd.concat(parts, ignore_index=True)[columns])
-
-
 def test_metrics_are_records_with_n_and_interval(tmp_path):
     record = {"n": 3, "estimate": 1 / 3, "low": 0.0, "high": float("nan")}
     tables.write_metrics(tmp_path / "m.json", {"ce": {"vit": record}})

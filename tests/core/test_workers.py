@@ -39,11 +39,6 @@ def test_the_number_of_cores_does_not_touch_the_bits(cores):
         assert torch.equal(found, workers.attempt(gradient, (seed,), threaded=False))
 
 
-def test_without_units_the_first_error_ends_the_work(cores):
-    with pytest.raises(ZeroDivisionError):
-        workers.each(lambda number: 1 / number, [(1,), (0,), (2,)], device="cpu")
-
-
 def test_a_piece_is_called_after_the_units_in_it_and_one_that_makes_none_of_them_fails(tmp_path):
     first, second = (tiny_work.shelf(tmp_path)[number] for number in (0, 1))
     assert clusters.units_of(("bag", first, [second], {"unit": first}, tmp_path)) == [first, second]

@@ -116,18 +116,6 @@ def flip(path, place):
     path.write_bytes(data)
 
 
-def test_what_the_steps_left_is_read_as_it_was_written(run):
-    grid = len(CLASSES) * SEEDS
-    answers = artifacts.answers(run)
-    assert len(answers) == len(MODELS) * grid * (1 + len(SHIFTS)) and set(answers["model"]) == set(MODELS)
-    assert len(artifacts.scores(run)) == grid * len(SHIFTS) * len(SCALES) == len(artifacts.by_shift(run, "alignment", alignment))
-    assert len(artifacts.kept(run)) == grid * len(SHIFTS) - SEEDS
-    assert artifacts.sizes(run).to_dict() == {"resnet": 10, "vit": 20}
-    assert artifacts.answered(run) == run.layout.artifacts("evaluation")
-    assert set(artifacts.predictions(run, ["vit"])["model"]) == {"vit"}
-    assert set(artifacts.images(run.layout.artifacts("generation"), UNSHIFTED)["scale"]) == {0.0}
-
-
 @pytest.mark.parametrize("name", READERS)
 def test_a_flipped_bit_anywhere_in_a_file_is_named(run, name):
     read, file = READERS[name]
@@ -188,16 +176,7 @@ def test_a_table_under_another_ones_name_is_named(run, name, folder, first, seco
         READERS[name][0](run)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"scales": [0.0, 1.0, 2.0]},
-        {"seeds": 3},
-        {"classes": ["bag", "shirt"]},
-        {"shifts": ["heavy snow"]},
-        {"shifts": ["heavy snow", "heavy fog", "heavy rain"]},
-    ],
-)
+@pytest.mark.parametrize("changes", [{"scales": [0.0, 1.0, 2.0]}, {"seeds": 3}, {"classes": ["bag", "shirt"]}, {"shifts": ["heavy snow"]}])
 @pytest.mark.parametrize("name", ["answers", "kept"])
 def test_tables_of_another_grid_are_refused(run, changes, name):
     with pytest.raises((ValueError, FileNotFoundError), match=r"parameters|rows are missing|does not exist"):
@@ -213,47 +192,6 @@ def test_verdicts_of_other_filter_settings_and_of_other_alignments_are_refused(r
     tables.write(tables.read(path, alignment).assign(clip_class=0.4), path, alignment)
     with pytest.raises(ValueError, match=r"scores\.parquet was made from other inputs"):
         artifacts.kept(run)
-
-
-@pytest.mark.parametrize(
-    ("file", "change", "message"),
-    [
-        ("evaluation/vit", {"top1": "coat"}, r"vit\.parquet: top1 is 'coat'; accepted: a label of base\.labels"),
-        ("evaluation/vit", {"probability": np.nan}, r"vit\.parquet: probability is nan; accepted: numbers from 0 to 1"),
-        ("evaluation/vit", {"probability": -1.0}, r"vit\.parquet: probability is -1\.0; accepted: numbers from 0 to 1"),
-        ("filtering/kept", "heavy fog", r"kept\.parquet: 2 rows are missing, the first \('heavy fog', 'bag', 1\)"),
-    ],
-)
-def test_what_no_step_writes_is_named_though_its_record_fits(run, file, change, message):
-    path = run.layout.root / "artifacts" / f"{file}.parquet"
-    table = tables.load(path).to_pandas()
-    changed = table[table["shift"] != change] if isinstance(change, str) else table.assign(**change)
-    changed.to_parquet(path, index=False)
-    units.record_bytes(path, units.record(path)[0])
-    with pytest.raises(ValueError, match=message):
-        (artifacts.kept if "kept" in file else artifacts.answers)(run)
-
-
-def test_imported_answers_are_a_part_of_the_grid_and_nothing_beside_it(run):
-    folder = run.layout.artifacts("evaluation")
-    for name in MODELS:
-        part = tables.read(folder / f"{name}.parquet", tables.predictions).query("shift == 'heavy fog'")
-        tables.write(part, folder / f"{name}.parquet", tables.predictions)
-    assert len(artifacts.answers(run)) == len(MODELS) * len(CLASSES) * SEEDS
-    tables.write(part.assign(seed=7).drop_duplicates(tables.KEY)[:1], folder / "vit.parquet", tables.predictions)
-    with pytest.raises(
-        ValueError, match=r"vit\.parquet: 1 rows do not belong to the parameters, the first \('heavy fog', 'bag', 7, 1\.0\)"
-    ):
-        artifacts.answers(run)
-
-
-def test_the_accuracies_of_imported_classifiers_are_read_where_there_are_no_single_answers(run):
-    folder = run.layout.artifacts("evaluation")
-    shutil.rmtree(folder / "heldout")
-    with pytest.raises(FileNotFoundError, match=r"heldout.resnet\.parquet does not exist"):
-        artifacts.answered(run)
-    units.write_recorded(folder / artifacts.SUMMARY, b"model,n,accuracy\nvit,10,0.5\n")
-    assert artifacts.answered(run) == folder
 
 
 def test_another_process_names_the_same_rot(run):

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from cnslib.core import paths, tables
-from cnslib.data import catalog, imagenet, published
+from cnslib.data import catalog, imagenet
 
 SPLITS = [("train", "bag"), ("train", "coat"), ("heldout", "bag")]
 
@@ -98,27 +98,3 @@ def test_a_class_is_found_by_wnid_and_by_label_and_the_two_cranes_keep_their_wni
     assert imagenet.index("crane (n03126707)") == 517  # the machine
     with pytest.raises(ValueError, match="'crane' is not known; accepted: a wnid such as n01514859 or a label such as 'hen'"):
         imagenet.index("crane")
-
-
-def test_the_papers_hundred_classes_are_classes_of_imagenet():
-    rows = imagenet.paper_classes()
-    assert len(rows) == rows["class"].nunique() == rows["dataset_interfaces_name"].nunique() == 100
-    assert [(imagenet.wnids()[i], imagenet.labels()[i]) for i in rows["index"]] == list(zip(rows["wnid"], rows["class"], strict=True))
-
-
-PRINTED = {"cns_table3": 15, "cns_table4": 43, "cns_table5": 42 * 7, "cns_table7": 41, "cns_table8": 24, "cns_table10": 5}
-PRINTED |= {"cns2024_table2": 40 * 7, "cns2024_table3": 40 * 6, "ximagenet12_table1": 15 * 8, "ximagenet12_table2": 10 * 8}
-SHARES = {"accuracy", "tpr", "fpr", "share", "unclear", "clear", "crop"}
-
-
-@pytest.mark.parametrize("path", sorted(path for path in paths.PUBLISHED.glob("*.csv") if path.stem.startswith(("cns", "control", "xim"))))
-def test_a_published_table_is_complete_names_its_sources_and_has_numbers_in_their_ranges(path):
-    rows = published.read(path.stem)
-    assert len(rows) == PRINTED.get(path.stem, len(rows)) > 0 and rows["source"].str.len().min() > 0
-    keys = [name for name in ("model", "scale", "filter", "stage", "shift", "id", "prompts", "axis", "label", "images") if name in rows]
-    keys += [name for name in ("architecture", "trained_on", "scenario", "task", "variable") if name in rows]
-    assert not rows.duplicated(keys).any()
-    for name in rows.select_dtypes("number"):
-        upper = 100 if name.endswith("_percent") else 1 if name in SHARES else np.inf
-        lower = -1 if name in ("drop", "estimate") else -np.inf if name == "rce" else 0
-        assert rows[name].dropna().between(lower, upper).all(), name

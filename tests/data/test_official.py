@@ -5,8 +5,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from official_files import CLASSES, INFO, KEPT, LABELS, annotations, benchmark_files, generated, jpeg, published, write_folder, write_zip
-from PIL import Image
-from torchvision.datasets import ImageFolder
 
 from cnslib.core import tables
 from cnslib.core.names import SHIFTS
@@ -66,19 +64,6 @@ def test_export_restores_every_file_and_import_every_row(tmp_path, target):
             archive.extractall(tmp_path / "unpacked")
         unpacked = {path.relative_to(tmp_path / "unpacked").as_posix(): path.read_bytes() for path in tmp_path.glob("unpacked/*/*/*.jpg")}
         assert unpacked == files
-
-
-def test_the_authors_loaders_read_an_export(tmp_path):
-    bring_in(write_folder(tmp_path / "cns", benchmark_files()), tmp_path)
-    out = bring_out(tmp_path, tmp_path / "export")
-    with open(out / "annotations_cns.json") as stream:
-        found = json.load(stream)
-    assert found.keys() == {"info", "scales", "classes", "shifts", "images"} and found["info"] == INFO
-    for entry in found["images"]:
-        with Image.open(f"{out}/" + entry["image"]) as picture:
-            assert picture.size == (16, 16) and picture.format == "JPEG"
-    harness = ImageFolder(str(out / "painting_style"))
-    assert [int(name[:3]) for name in harness.classes] == [22, 207] and len(harness) == 6
 
 
 def test_every_shift_has_a_name_that_is_read_back_and_a_scale_between_thousandths_has_none():

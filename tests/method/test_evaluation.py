@@ -1,6 +1,5 @@
 import dataclasses
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -152,28 +151,6 @@ def test_whatever_a_table_is_made_from_makes_it_outdated(bench, change, heldout)
     after = run(bench, heldout=heldout, preprocessing="paper" if change == "preprocessing" else "model")
     again = {Path(name).stem for name, stamp in stamps(bench).items() if stamp != first[name]}
     assert again == ({"vit"} if change == "weights" else set(PAIR)) and not after["margin"].equals(before["margin"])
-
-
-def counted(monkeypatch) -> Counter:
-    calls, decode = Counter(), tables.decode
-    monkeypatch.setattr(tables, "decode", lambda data, name: calls.update([name]) or decode(data, name))
-    return calls
-
-
-def test_a_killed_run_keeps_the_finished_groups_and_decodes_for_the_others_alone(bench, monkeypatch):
-    run(bench)
-    monkeypatch.setattr(evaluation, "TOGETHER", 1)
-    undisturbed = contents(bench / "out")
-    shutil.rmtree(bench / "out")
-    shutil.move(bench / "deit", bench / "away")
-    with pytest.raises(FileNotFoundError, match=r"evaluation\.classifiers\.deit"):
-        run(bench)
-    first, calls = stamps(bench), counted(monkeypatch)
-    assert sorted(contents(bench / "out")) == ["vit.parquet", "vit.parquet.digest"]
-    shutil.move(bench / "away", bench / "deit")
-    run(bench)
-    assert stamps(bench).items() > first.items() and set(calls.values()) == {1}
-    assert contents(bench / "out") == undisturbed
 
 
 def test_a_classifier_whose_answers_are_no_numbers_is_named_in_place_of_ranked():

@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 import torch
-from diffusers import AutoPipelineForText2Image, DDIMScheduler, EulerDiscreteScheduler, FlowMatchEulerDiscreteScheduler
+from diffusers import AutoPipelineForText2Image
 from golden_units import difference
 from peft.utils import get_peft_model_state_dict
 from PIL import Image
 from ruamel.yaml import YAML
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from tiny_families import FAMILIES, write_family
 from tiny_pipeline import write_pipeline
 from tiny_sliders import SETTINGS
@@ -92,16 +92,6 @@ def test_scale_zero_is_the_base_bit_for_bit_and_twice_the_scale_moves_about_twic
     assert once > 0.02 and 1.5 < twice / once < 2.5
 
 
-def test_a_scale_below_zero_is_that_scale_of_the_slider_with_the_opposite_sign(pipe, slider, tmp_path):
-    opposite = {key: -value if "lora_B" in key else value for key, value in load_file(slider).items()}
-    save_file(opposite, tmp_path / "opposite.safetensors", metadata=adapters.header(slider))
-    with pipelines.loaded(pipe, slider):
-        drawn = draw(pipe, [-0.5, 0.0, 0.5], ALWAYS)
-    with pipelines.loaded(pipe, tmp_path / "opposite.safetensors"):
-        assert torch.equal(draw(pipe, [0.5, 0.0, -0.5], ALWAYS), drawn)
-    assert distance(drawn[0], drawn[1]) > 0.02
-
-
 def test_the_file_reloads_exactly_and_by_the_one_line_of_diffusers(pipe, folder, slider):
     with pipelines.loaded(pipe, slider):
         kept = get_peft_model_state_dict(denoiser(pipe), adapter_name=adapters.NAME)
@@ -162,13 +152,6 @@ def test_a_released_slider_has_the_prompts_of_the_code_and_a_made_one_is_left_al
         learn(tmp_path / "quick.safetensors", "quick")
 
 
-def test_a_slider_of_another_pipeline_is_named(pipe, slider, tmp_path):
-    factors, short = load_file(slider), tmp_path / "short.safetensors"
-    save_file(dict(itertools.islice(factors.items(), len(factors) - 1)), short)
-    with pytest.raises(ValueError, match=r"short\.safetensors does not fit this pipeline.*1 missing"), pipelines.loaded(pipe, short):
-        pass
-
-
 # The path of the mini world is known to be right: here both ways must agree.
 
 
@@ -206,20 +189,6 @@ def test_stable_diffusion_draws_what_it_draws_by_its_own_path(stable, tmp_path):
         found = pipelines.draw(stable, PROMPT.format(token=token("sneaker")), 1, SCALES, call=Call(steps=8, guidance=3.0))
     assert (own.int() - found.int()).abs().max() <= 1 and distance(own[1], own[0]) > 1
     assert not difference(recipes.PIPELINE_SLIDERS, tmp_path / "a.safetensors", within=1e-3)
-
-
-def test_the_noise_level_of_t_750_is_the_papers_beginning():
-    schedule = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear", "steps_offset": 1}
-    ddim, euler = DDIMScheduler(**schedule), EulerDiscreteScheduler(**schedule, timestep_spacing="leading")
-    for steps, on in ((50, 38), (100, 75)):  # 76 % and 75 %
-        ddim.set_timesteps(steps)
-        euler.set_timesteps(steps)
-        levels = pipelines.noise_levels(ddim)
-        assert (levels <= pipelines.SIGMA).sum() == on
-        assert torch.allclose(pipelines.noise_levels(euler), levels, atol=1e-5)
-    flow = FlowMatchEulerDiscreteScheduler(shift=3.0)
-    flow.set_timesteps(4)
-    assert torch.equal(pipelines.noise_levels(flow), flow.timesteps / 1000)
 
 
 def test_the_command_trains_a_slider_and_draws_its_strip(tiny_pipeline_dir, tmp_path, capsys):

@@ -11,12 +11,10 @@ from efficientnet_lite_pytorch import EfficientNet
 from PIL import Image
 from timm.models import save_for_hf
 from tiny_encoders import PREPROCESSING, TEXTS, write_clip, write_timm
-from torch import nn
 
 from cnslib.core.names import SHIFTS
 from cnslib.data import imagenet
 from cnslib.models import classifiers, efficientnet_lite, encoders
-from cnslib.studies.controlshift import training
 
 LABELS = ["sneaker", "ankle boot", "bag"]
 OUTPUTS = len(LABELS) + len(SHIFTS) + 2
@@ -132,19 +130,3 @@ def test_efficientnet_lite_gives_the_packages_outputs_and_calls_photographs_what
     for name, seen in SEEN.items():
         logits = mine.logits([np.asarray(Image.open(Path(skimage.__file__).parent / "data" / name).convert("RGB"))])[0]
         assert seen & {imagenet.labels()[index] for index in logits.topk(5).indices}
-
-
-@pytest.mark.parametrize("name", training.NETWORKS)
-def test_every_network_answers_for_pictures_of_32_pixels_and_resnet20_has_twenty_layers(name):
-    network = training.build(name, 3).eval()
-    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 3)
-    layers = [part for part, module in network.named_modules() if isinstance(module, nn.Conv2d | nn.Linear) and "downsample" not in part]
-    assert name != "resnet20" or len(layers) == 20
-
-
-def test_an_open_clip_directory_without_its_preprocessing_is_refused(tmp_path):
-    write_clip(tmp_path / "clip")
-    path = tmp_path / "clip" / "open_clip_config.json"
-    path.write_text(json.dumps({"model_cfg": json.loads(path.read_text())["model_cfg"]}))
-    with pytest.raises(ValueError, match=r"open_clip_config\.json.*accepted: the entry preprocess_cfg"):
-        encoders.Clip(str(tmp_path / "clip"))

@@ -112,31 +112,11 @@ def test_a_bf16_file_of_the_authors_is_read_without_loss(pipe, released, tmp_pat
         assert torch.equal(layer.lora_A[adapters.NAME].weight, down.float())
 
 
-def missing(weights):
-    return {name: value for name, value in weights.items() if "mid_block_resnets_0" not in name}
-
-
-def no_number(weights):
-    name = next(name for name in weights if name.endswith("lora_up.weight"))
-    return weights | {name: weights[name] * float("nan")}
-
-
-def two_alphas(weights):
-    return weights | {next(key for key in weights if key.endswith(".alpha")): torch.tensor(4.0)}
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (missing, r"does not fit this UNet: 132 tensors match, 9 missing.*0 unexpected.*0 of"),  # alpha and two factors of three modules
-        (no_number, r"1 tensors hold NaN or infinity, first .*lora_up\.weight"),
-        (two_alphas, r"alpha: .*4\.0\] is not accepted; accepted: one positive number"),
-    ],
-)
-def test_a_slider_that_is_not_whole_or_of_one_scale_is_refused_and_nothing_is_written(pipe, released, tmp_path, change, told):
+def test_a_slider_that_is_not_whole_is_refused_and_nothing_is_written(pipe, released, tmp_path):
     path, target = tmp_path / "partial.pt", tmp_path / "ours.safetensors"
-    torch.save(change(torch.load(released, weights_only=True)), path)
-    with pytest.raises(ValueError, match=rf"partial\.pt:? {told}"):
+    weights = torch.load(released, weights_only=True)
+    torch.save({name: value for name, value in weights.items() if "mid_block_resnets_0" not in name}, path)
+    with pytest.raises(ValueError, match=r"partial\.pt does not fit this UNet: 132 tensors match, 9 missing"):  # of three modules
         kohya.import_slider(pipe.unet, path, target, entries={})
     assert not target.exists()
 

@@ -25,31 +25,15 @@ def ticks(axes) -> list[str]:
 
 
 CURVES = estimates(model=["vit", "vit", "alexnet", "alexnet"], shift=ALL, scale=[0.0, 1.0] * 2, estimate=[0.1, 0.4, 0.2, 0.5])
-PAIRS = estimates(source=[*"aabb"], model=["vit", "mixer"] * 2, estimate=[0.7, 0.9, 0.8, 0.6])
 SLOPES = [{"models_low": 0.5, "low": 0.8, "estimate": 1.0, "high": 1.2, "models_high": 1.5, "scale": scale} for scale in (0.0, 1.0)]
 SLOPES = pd.concat([pd.DataFrame(SLOPES).assign(axes=kind) for kind in ("linear", "probit")])
-ROC = pd.DataFrame({"detector": "clip", "fpr": [1.0, 0.0, 0.2], "tpr": [1.0, 0.0, 0.9]})
-START = np.linspace(0.5, 0.9, 4)
-LINE = pd.DataFrame({"model": [*"abcd"], "id": START, "ood": START - 0.1, "expected": START - 0.1})
-LINE = LINE.assign(**{f"{name}_{end}": LINE[name] for name in ("id", "ood") for end in ("low", "high")})
 CLAIMS = estimates(claim=[*"abcde"], family=["x"] * 2 + ["y"] * 3, verdict=verdicts.WORDS, estimate=[0.1, 0.1, -0.1, 0.0, np.nan])
 KINDS = {  # what is drawn, and some of the points that must be in the picture
     "curves": (lambda axes: curves.estimate_lines(axes, CURVES, label="drop", level=0), {(0.0, 0.1), (1.0, 0.4), (1.0, 0.5)}),
     "ranks": (lambda axes: curves.rank_lines(axes, CURVES), {(0.0, 0.2), (1.0, 0.4)}),
-    "bumps": (lambda axes: curves.bump_lines(axes, CURVES, shown=["vit"]), {(1.0, 0.4), (1.17, 1)}),
-    "an axis": (lambda axes: curves.axis_lines(axes, CURVES, order=["vit", "alexnet"]), {(0.0, 0.1), (1.0, 0.5)}),
     "slopes": (lambda axes: curves.slope_lines(axes, SLOPES), {(0.0, 1.0), (1.0, 1.0)}),
-    "roc": (
-        lambda axes: curves.roc_curves(axes, ROC, hue="detector", points=pd.DataFrame({"name": ["ours"], "fpr": [0.1], "tpr": [0.8]})),
-        {(0.2, 0.9), (0.1, 0.8)},
-    ),
     "dots": (lambda axes: dots.dots(axes, CURVES[::2], y="model", label="rCE", reference=1), {(0.1, 0), (0.2, 1), (1, 0)}),
-    "pairs": (
-        lambda axes: dots.dots(axes, PAIRS, y="model", hue="source", order=["mixer", "vit"], label="accuracy"),
-        {(0.9, -0.15), (0.6, 0.15), (0.7, 0.85), (0.8, 1.15)},
-    ),
     "verdicts": (lambda axes: dots.verdict_rows(axes, CLAIMS), {(0.1, 0), (0.1, 1), (-0.1, 2), (0.0, 3)}),
-    "line": (lambda axes: dots.fitted_points(axes, LINE, families={"x": ["a", "b"], "y": ["c", "d"]}), {(0.5, 0.4), (0.9, 0.8)}),
 }
 
 

@@ -85,26 +85,6 @@ def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):
     assert not difference(recipes.ABLATION, looks.merge(answers, on=key, how="left").astype({"one": str, "two": str}), within=1e-2)
 
 
-def errors(wrong: dict[str, list[list[int]]]) -> ablation.Errors:
-    """Of two models on one garment per seed, by sampler; 1 where both are wrong, 2 where only "b", 3 where only "a" is."""
-    rows = []
-    for sampler, garments in wrong.items():
-        for (seed, garment), model in itertools.product(enumerate(garments, start=1), "ab"):
-            for scale, value in enumerate(garment):
-                missed = value == 1 or (value, model) in ((2, "b"), (3, "a"))
-                rows.append((sampler, model, "heavy snow", "bag", seed, float(scale), "coat" if missed else "bag"))
-    return ablation.by_sampler(pd.DataFrame(rows, columns=["sampler", "model", *tables.KEY, "top1"]), settings=BOOTSTRAP)
-
-
-@pytest.mark.parametrize(("count", "certain"), [(1, False), (6, True)])
-def test_samplers_differ_significantly_only_where_enough_units_do(count, certain):
-    found = errors({"A": [[0, 0]] * 8, "B": [[0, 1]] * count + [[0, 0]] * (8 - count)})
-    table = ablation.minus([-rates.mean("model") for rates in found], "A")
-    last = table.query("scale == 1 and shift == 'all shifts' and sampler == 'B'").iloc[0]
-    assert last["estimate"] == -count / 8 and last["n"] == 8
-    assert (last["high"] < 0) == certain and (certain or last["high"] == 0)
-
-
 def outcomes(wrong: dict[str, dict[str, list[list[int]]]]) -> xr.DataArray:
     models = sorted(next(iter(wrong.values())))
     rows = [("heavy snow", name, seed) for name, own in wrong.items() for seed in range(1, len(own[models[0]]) + 1)]

@@ -8,7 +8,6 @@ import torch
 from golden_units import difference
 from tiny_settings import resampled
 from tiny_sliders import random_sliders
-from tiny_work import contents
 
 from cnslib.core import recipes, tables
 from cnslib.core.settings.method import Generation
@@ -26,11 +25,6 @@ SETTINGS = Bisection(bootstrap=resampled(10), seed=1, resolution=1 / 8, scans=1,
 pytestmark = pytest.mark.usefixtures("in_place")
 
 
-@pytest.fixture(scope="module")
-def sliders(pipe, tmp_path_factory) -> Path:
-    return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), ["heavy snow"], LABELS)
-
-
 def judge(name: str, sign: float, folder: Path) -> classifiers.Classifier:
     (folder / name).mkdir(exist_ok=True)
     (folder / name / "config.json").write_text(f'{{"sign": {sign}}}')
@@ -46,53 +40,24 @@ def judge(name: str, sign: float, folder: Path) -> classifiers.Classifier:
 
 
 @pytest.fixture(scope="module")
-def studio(pipe, origin, sliders, tmp_path_factory):
-    judges = tmp_path_factory.mktemp("judges")
-
-    def make(folder, names=("bright", "dark"), *, sliders=sliders, settings=DRAWING):
-        sampler = Counting(pipe, settings=settings)
-        asked = [judge(name, {"bright": 1.0, "dark": -1.0, "dim": -0.5}[name], judges) for name in names]
-        return bisection.Studio(sampler, origin, sliders, asked, folder)
-
-    return make
+def bisected(pipe, origin, tmp_path_factory):
+    """Where pictures and answers lie, failure points and answers."""
+    sliders, judges = random_sliders(pipe, tmp_path_factory.mktemp("sliders"), ["heavy snow"], LABELS), tmp_path_factory.mktemp("judges")
+    asked, folder = [judge("bright", 1.0, judges), judge("dark", -1.0, judges)], tmp_path_factory.mktemp("bisected")
+    own = bisection.Studio(generation.Sampler(pipe, settings=DRAWING), origin, sliders, asked, folder)
+    return folder, *bisection.bisect(own, failures(), scales=GRID, settings=SETTINGS)
 
 
-@pytest.fixture(scope="module")
-def undisturbed(studio, tmp_path_factory):
-    own = studio(tmp_path_factory.mktemp("undisturbed"))
-    return own, *run(own)
-
-
-class Counting(generation.Sampler):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.drawn, self.limit = [], np.inf
-
-    def shifted(self, name, seed, scales):
-        if len(self.drawn) >= self.limit:
-            raise KeyboardInterrupt
-        self.drawn += [(name, seed, scale) for scale in scales]
-        return super().shifted(name, seed, scales)
-
-
-def failures(names=("bright", "dark")) -> pd.DataFrame:
+def failures() -> pd.DataFrame:
     """Brackets that the grid might have left: both models fail in the upper cell, on the last trajectory one fails in the lower."""
     cells = {KEYS[0]: [(0.5, 1.0)] * 2, KEYS[1]: [(0.5, 1.0), (-np.inf, 0.0)], KEYS[2]: [(0.0, 0.5), (1.0, np.inf)]}
-    rows = [(name, *key, *cells[key][min(i, 1)]) for key in KEYS for i, name in enumerate(names)]
+    rows = [(name, *key, *cells[key][i]) for key in KEYS for i, name in enumerate(("bright", "dark"))]
     table = pd.DataFrame(rows, columns=["model", *tables.TRAJECTORY, "after", "failure_point"])
     return table.assign(failure_point=table["failure_point"].replace(np.inf, np.nan))
 
 
-def places(path: Path) -> list[tuple[str, int, float]]:
-    return list(tables.read(path, tables.images)[["class", "seed", "scale"]].itertuples(index=False, name=None))
-
-
-def run(studio, names=("bright", "dark")):
-    return bisection.bisect(studio, failures(names), scales=GRID, settings=SETTINGS)
-
-
-def test_a_bracket_ends_between_a_right_and_a_wrong_answer(undisturbed):
-    _, points, answers = undisturbed
+def test_a_bracket_ends_between_a_right_and_a_wrong_answer(bisected):
+    _, points, answers = bisected
     wrong = answers.assign(wrong=answers["top1"] != answers["class"]).set_index(["model", *tables.KEY])["wrong"]
     for row in points[bisection.bracketed(points)].itertuples(index=False):
         place = (row.model, *row[1:4])
@@ -102,20 +67,8 @@ def test_a_bracket_ends_between_a_right_and_a_wrong_answer(undisturbed):
     assert (rest["after"] == rest["grid_after"]).all() and (rest["until"] == rest["grid_until"]).all()
 
 
-def test_a_killed_run_resumes_to_the_same_bytes_without_drawing_anything_twice(studio, undisturbed, tmp_path):
-    whole, killed, resumed = undisturbed[0], studio(tmp_path), studio(tmp_path)
-    killed.sampler.limit = 5
-    with pytest.raises(KeyboardInterrupt):
-        run(killed)
-    kept = {drawn for path in tmp_path.glob("pictures/*/*.parquet") for drawn in places(path)}
-    run(resumed)
-    assert len(kept) >= 3 and not kept & set(resumed.sampler.drawn)
-    assert kept | set(resumed.sampler.drawn) == set(whole.sampler.drawn)
-    assert contents(tmp_path) == contents(whole.folder)
-
-
-def test_the_tiny_units_are_the_golden_ones(undisturbed):
-    folder = undisturbed[0].folder
+def test_the_tiny_units_are_the_golden_ones(bisected):
+    folder = bisected[0]
     path = sorted((folder / "pictures").rglob("*.parquet"))[0].relative_to(folder / "pictures")
     assert not difference(recipes.CLOSEUPS, tables.read(folder / "pictures" / path, tables.images))
     assert not difference(recipes.CLOSEUP_ANSWERS, tables.read(folder / "predictions" / path, tables.predictions), within=1e-2)

@@ -13,8 +13,7 @@ from cnslib.core import names, recipes, tables
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation, health
-from cnslib.method.sliders import slider_path
-from cnslib.models import adapters, encoders, text_to_image
+from cnslib.models import encoders, text_to_image
 from cnslib.studies.directions import composition, measures, texts
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -43,16 +42,6 @@ def study(in_place, pipe, origin, tmp_path_factory):
 
 def by_text(study, method, weights):
     return texts.shifted(study.sampler, FIRST, "sneaker", 3, method, weights)
-
-
-def by_sliders(study, weights, *, shifts=(FIRST, SECOND)):
-    with adapters.loaded(study.sampler.pipe, *(slider_path(study.sliders, shift, "sneaker") for shift in shifts)) as loaded:
-        return composition.shifted(study.sampler, loaded, "sneaker", 5, weights)
-
-
-def by_slider(study, shift, scales):
-    with adapters.loaded(study.sampler.pipe, slider_path(study.sliders, shift, "sneaker")):
-        return study.sampler.shifted("sneaker", 5, scales)
 
 
 @pytest.mark.parametrize("method", [texts.PROMPTS, texts.CLASS])
@@ -103,14 +92,6 @@ def test_every_method_is_scored_once_from_the_same_unshifted_image_and_finer_ste
     both = finer.merge(scores, on=["method", *tables.KEY], suffixes=("", "_scored"))
     assert set(finer["method"]) == set(texts.FINER) and len(both) == len(finer) == 2 * len(CLASSES) * 2
     assert np.allclose(both["alignment"], both["alignment_scored"], atol=1e-5)
-
-
-def test_one_weight_at_zero_is_the_single_slider_and_both_at_zero_the_base_model_bit_for_bit(study):
-    scales = [0.5, 1.0, 2.5]
-    for place, shift in enumerate((FIRST, SECOND)):
-        assert torch.equal(by_sliders(study, [np.roll([s, 0.0], place).tolist() for s in scales]), by_slider(study, shift, scales))
-    assert torch.equal(by_sliders(study, [[0.0, 0.0]]), study.sampler.unshifted("sneaker", 5))
-    assert not adapters.layers(study.sampler.pipe.unet)
 
 
 def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study):

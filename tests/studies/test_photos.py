@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import xarray as xr
 from golden_units import difference
 from tiny_settings import resampled
 from torch import nn
@@ -54,27 +53,6 @@ def test_the_report_counts_a_stubborn_model_by_hand(made):
     own = found.tables["accuracy"].query("model == 'mine' and shift == @accuracy.ALL")
     assert own["estimate"].tolist() == pytest.approx([2 / 3] * 3)
     assert len(found.predictions) == 3 * (1 + 2) and found.summary.set_index("quantity").loc["accuracy at scale 0", "of"] == 2
-
-
-def errors(wrong: dict[str, list[bool]]) -> xr.DataArray:
-    """Four objects under two shifts, alike; one row of right and wrong per model, unshifted, at 0.5 and at 1."""
-    rows = [
-        {"model": model, "shift": shift, "class": "hen", "seed": seed, "scale": scale, "top1": "cock" if bad else "hen"}
-        for model, row in wrong.items()
-        for shift in ("heavy fog", "heavy snow")
-        for seed in range(1, 5)
-        for scale, bad in zip((0.0, 0.5, 1.0), row, strict=True)
-    ]
-    return accuracy.by_shift(accuracy.wrong_predictions(pd.DataFrame(rows)), SETTINGS.bootstrap)
-
-
-def test_levels_of_other_pictures_and_a_count_that_cannot_fall_below_zero_get_no_verdict():
-    table = photos.against_paper(errors({"a": [False, True, True], "b": [False, False, False]}), "a", "b").set_index("quantity")
-    assert table.loc["mean drop of b minus that of a", ["ours", "verdict"]].tolist() == [-1.0, "same direction"]
-    assert table.loc["mean accuracy without a shift", ["n", "ours", "verdict"]].tolist() == [4, 1.0, "not measured"]
-    assert table.loc["mean accuracy drop at the end", ["n", "ours", "verdict"]].tolist() == [8, 0.5, "not measured"]
-    shifts = table.loc["shifts of 2 with another order"]
-    assert shifts[["ours", "verdict"]].tolist() == [0.0, "not measured"] and shifts["published"] == "above 0"
 
 
 def test_a_bisected_failure_lies_between_the_last_right_and_the_first_wrong_severity(tmp_path):

@@ -46,16 +46,6 @@ def test_channels_in_the_other_order_are_noticed_and_the_test_is_mcnemars():
     assert noticed and "Of 50 unshifted pictures it knows 0; " in sentence and "50 if shown as reversed" in sentence
 
 
-def test_six_more_pictures_of_fifty_without_a_loss_are_significant_only_for_a_single_alternative():
-    """One-sided p is 1/64; four alternatives make 1/16 of it."""
-    classes = [*CLASSES[:44], *["tomato"] * 6]  # skies that are called so
-    table = preprocessing.check(tomatoes(PLAIN), PICTURES, classes)
-    assert table["right"].tolist() == [44, 44, 44, 6, 6] and (table["p"].iloc[1:] == 1.0).all()
-    few = [0, 1, 2, 3, 4, 5]
-    lost = preprocessing.check(tomatoes(lambda image: PLAIN(image).flip(0)), [PICTURES[i] for i in few], CLASSES[:6])
-    assert lost["p"].tolist()[3:] == [4 / 64, 4 / 64] and not preprocessing.verdict(lost, confidence=0.95)[1]
-
-
 def test_a_usual_normalisation_is_that_of_timm_after_the_models_own_resizing():
     network, _ = encoders.timm_model("mine", str(RESNET), "cpu")
     own = classifiers.user_classifier(network, name="mine", labels=json.loads(paths.resolve("data/models/labels.json").read_text()))

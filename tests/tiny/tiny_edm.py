@@ -16,10 +16,6 @@ class EDMPrecond(Denoiser):
     """Named as the EDM training names it."""
 
 
-class VPPrecond(Denoiser):
-    """Named as a baseline; trained with augmentation it has the same tensors."""
-
-
 def numbered(shape: torch.Size, number: int) -> torch.Tensor:
     """Numbers in (-1, 1) that follow from their places alone."""
     places = torch.arange(shape.numel())

@@ -1,5 +1,4 @@
 import itertools
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from ruamel.yaml import YAML
 from cnslib.core import paths, tables
 from cnslib.core.names import identifier
 from cnslib.core.settings import read
-from cnslib.data import answers, imagenet, official
+from cnslib.data import answers, official
 from cnslib.models import encoders
 from cnslib.tools import exchange
 
@@ -78,13 +77,6 @@ def elsewhere(overlay: Path, out: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def imported(foreign, overlay) -> paths.Layout:
-    results, images = foreign
-    exchange.bring_in(overlay, results, images, [])
-    return paths.Layout(OUT)
-
-
 def share(model: str, scale: float) -> float:
     return np.mean([answer(model, *key, scale) == key[1] for key in TRAJECTORIES])
 
@@ -101,21 +93,6 @@ def test_one_command_rebuilds_the_figures_from_the_authors_answers(foreign, over
     assert len(set(drops["model"])) > 5
     for model, scale, drop in drops.itertuples(index=False):
         assert drop == pytest.approx(share(model, 0.0) - share(model, scale), abs=1e-5)
-
-
-def test_an_import_narrows_the_parameters_and_takes_accuracies_of_table_7_and_pictures_with_their_own_scale_zero(imported):
-    sections = read.load(paths.resolve("params.yaml"), imported.root / "official.yaml")
-    assert sections["base"].classes == ["bald eagle", "golden retriever"] and sections["base"].seeds == 34
-    assert sections["axes"].members["convolution size"] == ["resnet18.a1_in1k", "resnet152.a1_in1k"]
-    assert json.loads((imported.root / "labels.json").read_text()) == list(imagenet.labels())
-    plain = pd.read_csv(imported.artifacts("evaluation") / "heldout.csv").set_index("model")["accuracy"]
-    weights = pd.read_csv(imported.artifacts("evaluation") / "models.csv").set_index("model")["parameters"]
-    assert plain["resnet18.a1_in1k"] == 0.715 and "alexnet" not in plain
-    assert weights["resnet18.a1_in1k"] == 12_000_000 and np.isnan(weights["alexnet"])
-    table = tables.read(imported.artifacts("generation") / "heavy_snow.parquet", tables.images)
-    assert len(table) == 8 * 6 and (table["scale"] == 0).sum() == 8
-    row = table.query("`class` == 'bald eagle' and seed == 34 and scale == 1.5")
-    assert row["image"].iloc[0] == pictures()["heavy_snow/022_bald eagle/seed_0034_scale_1500.jpg"]
 
 
 def test_what_does_not_suffice_for_an_analysis_is_passed_over_with_its_reason():

@@ -1,21 +1,17 @@
 """A shift of the paper's scale has gigabytes of pictures: who goes through all of them holds a few batches at a time."""
 
-import dataclasses
 import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
-from tiny_alignment import LABELS, random_judges
-from tiny_settings import RESAMPLED
+from tiny_alignment import LABELS
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings import read
 from cnslib.data import official
-from cnslib.method import evaluation, filtering
-from cnslib.studies import synthetic
+from cnslib.method import evaluation
 
 SEEDS, SHIFT = 2000, "heavy snow"
 
@@ -62,22 +58,3 @@ def exported(folder):
 def test_whoever_goes_through_tables_holds_less_than_they_have(folder, work, pattern):
     size = sum(path.stat().st_size for path in folder.glob(pattern))
     assert held(lambda: work(folder)) < size < held(lambda: [tables.load(path).to_pandas() for path in folder.glob(pattern)]) / 2
-
-
-@pytest.mark.slow
-def test_the_filter_looks_at_a_shift_without_holding_it(folder, tmp_path):
-    judges = random_judges(tmp_path)
-    seen = tables.keys(folder / "heavy_snow.parquet").assign(class_probability=0.5)
-    used = held(lambda: filtering.look(folder, SHIFT, judges, seen))
-    assert used < (folder / "heavy_snow.parquet").stat().st_size
-
-
-def test_generated_training_pictures_lie_on_the_disk_at_the_size_of_real_ones(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(synthetic, "SIDE", 48)
-    settings = dataclasses.replace(read.load("params.yaml")["synthetic"], tests={"imagenet-r": "somewhere"}, bootstrap=RESAMPLED)
-    kept = pd.DataFrame({"shift": SHIFT, "class": LABELS[0], "seed": range(2, SEEDS + 1)})
-    stocks = []
-    used = held(lambda: stocks.append(synthetic.generated(folder, kept, labels=LABELS, settings=settings, folder=tmp_path)))
-    assert stocks[0].pictures.shape == (2 * (SEEDS - 1), 48, 48, 3) and used < stocks[0].pictures.nbytes / 2
-    first = tables.read(folder / "heavy_snow.parquet", tables.images).query("seed == 2").iloc[0]
-    assert np.array_equal(stocks[0].pictures[0], synthetic.squared(tables.decode(first["image"], "")))

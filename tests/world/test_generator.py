@@ -1,17 +1,10 @@
 import math
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
-from diffusers import StableDiffusionPipeline
-from tiny_garments import garments
 
-from cnslib.core.settings.sections import Diffusion
 from cnslib.world import autoencoder, diffusion
-
-LEG = {"name": "on", "steps": 2, "batch_size": 4, "ranks": 1, "learning_rate": 1e-3, "average": 0.998, "scenes": 8}
-SETTINGS = Diffusion(channels=[16, 16, 16], width=32, layers=1, caption_dropout=0.5, legs=[LEG], severities=[0.3, 0.5], seed=1)
 
 
 def test_psnr_of_a_known_reconstruction(monkeypatch):
@@ -25,17 +18,6 @@ def test_the_reconstruction_loss_is_zero_only_for_equal_images():
     assert autoencoder.reconstruction_loss(image, image) == 0
     flat = image + 0.1  # equal gradients: L1 0.1 plus 5 times 0.01
     assert autoencoder.reconstruction_loss(flat, image).item() == pytest.approx(0.15, rel=1e-4)
-
-
-def test_the_pipeline_directory_loads_as_any_other_and_draws(tmp_path):
-    torch.manual_seed(0)
-    vae = autoencoder.build((8, 8, 8), latent_channels=4)
-    files = {"checkpoint": tmp_path / "unfinished.pt", "device": "cpu"}
-    diffusion.save(diffusion.train(vae, garments(), SETTINGS, **files), tmp_path / "model")
-    pipe = StableDiffusionPipeline.from_pretrained(tmp_path / "model")
-    picture = pipe("a picture of a sneaker in heavy snow", num_inference_steps=2, output_type="np").images[0]
-    assert picture.shape == (64, 64, 3) and np.isfinite(picture).all()
-    assert pipe.scheduler.config.prediction_type == "v_prediction"
 
 
 def test_the_vocabulary_is_the_same_each_time_spells_every_caption_and_none_exceeds_the_context():
@@ -54,13 +36,6 @@ def test_the_noise_is_lognormal_and_has_its_median_and_quartiles_but_for_the_eve
     below = torch.stack([ratio < bound for bound in (0.8 * math.exp(-1.2 * 0.6745), 0.8, 0.8 * math.exp(1.2 * 0.6745))])
     expected = 0.8 * torch.tensor([0.25, 0.5, 0.75]) + 0.2 * below.float().mean(1)
     assert below[:, drawn].float().mean(1).numpy() == pytest.approx(expected.numpy(), abs=0.006)
-
-
-def test_the_schedule_ends_without_signal_and_sampling_begins_there():
-    noise = diffusion.scheduler()
-    noise.set_timesteps(8)
-    assert noise.timesteps[0] == 999
-    assert noise.alphas_cumprod[-1] == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")

@@ -36,27 +36,6 @@ def close(found, expected):
     assert all(torch.allclose(value, expected[key], atol=2e-6) for key, value in found.items() if value.is_floating_point())
 
 
-def test_the_vae_takes_the_steps_of_a_plain_loop(tmp_path):
-    leg = sections.Leg(name="autoencoder", **LEG)
-    settings = sections.Autoencoder(legs=[leg], channels=[8, 8, 8], latent_channels=4, kl_weight=1e-5, quality_images=1, **SEEN)
-    found = autoencoder.train(garments(), settings, checkpoint=tmp_path / "vae.pt", device="cpu")
-    (part,) = pool.parts(garments(), 24, **SEEN)
-    picture = (part.image * 255).round().to(torch.uint8)
-    torch.manual_seed(1)
-    model = autoencoder.build([8, 8, 8], latent_channels=4)
-
-    def losses(step):
-        rows = torch.randint(24, (4,), generator=seeds.generator("autoencoder", 1, step))
-        image = picture[rows].float() / 127.5 - 1
-        posterior = model.encode(image).latent_dist
-        output = model.decode(posterior.sample()).sample
-        return [autoencoder.reconstruction_loss(output, image) + 1e-5 * posterior.kl().mean()]
-
-    close(found.state_dict(), by_hand(model, losses, leg))
-    means = found.encode(picture.float() / 127.5 - 1).latent_dist.mean
-    assert found.config.scaling_factor == pytest.approx(1 / means.std().item(), rel=1e-3)
-
-
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_mini_sd_takes_the_steps_of_a_plain_loop_alone_or_with_threads_that_share_a_batch(ranks, tmp_path):
     leg = sections.Leg(**LEG | {"name": "on", "ranks": ranks, "scenes": 20})
@@ -120,13 +99,3 @@ def test_the_latents_are_those_of_the_scenes_as_the_vae_saw_them(monkeypatch):
     wanted = autoencoder.encode(vae, torch.cat([part.image for part in parts])) * vae.config.scaling_factor
     assert torch.allclose(data["latents"].float(), wanted, atol=0.02)
     assert data["caption"].tolist() == torch.cat([part.caption for part in parts]).tolist()
-
-
-def test_legs_of_one_name_and_a_batch_that_its_threads_cannot_share_are_refused():
-    leg = {"name": "on", **LEG}
-    with pytest.raises(ValueError, match="legs of different names"):
-        sections.Diffusion(legs=[leg, leg], **NETWORK, **SEEN)
-    with pytest.raises(ValueError, match=r"batch_size of on: 4 is not accepted; accepted: a multiple of ranks, 3"):
-        sections.Leg(**leg | {"ranks": 3})
-    with pytest.raises(ValueError, match="pace"):
-        sections.Leg(**leg, pace=1)

@@ -1,4 +1,3 @@
-import pytest
 import torch
 from lightly.models import utils
 from tiny_garments import VIT, garments
@@ -7,15 +6,8 @@ from torch import nn
 from cnslib.core import seeds
 from cnslib.world import pretraining, training, zoo
 from cnslib.world.scenes import render
-from cnslib.world.training import Schedule
 
 NETWORK = zoo.network_of(VIT)
-SCHEDULE = Schedule(steps=3, batch_size=4, learning_rate=1e-3, seed=1)
-
-
-@pytest.fixture
-def run(tmp_path) -> dict:
-    return {"checkpoint": tmp_path / "checkpoint.pt", "device": "cpu"}
 
 
 def backbone(seed: int = 0) -> nn.Module:
@@ -52,16 +44,6 @@ def test_the_masked_autoencoder_does_not_see_hidden_patches():
     other = changed.view(2, 4, 4, 16, 16, 3).permute(0, 5, 1, 3, 2, 4).reshape(2, 3, 64, 64)
     assert torch.equal(utils.patchify(other, 16), changed)
     assert torch.equal(model(image, kept, hidden), model(other, kept, hidden))
-
-
-def test_finetuning_starts_from_the_backbone_and_moves_it(run):
-    start = backbone()
-    assert equal(pretraining.headed(start, **NETWORK), start)
-    still = pretraining.finetune(garments(), start, NETWORK, schedule=Schedule(1, 4, 0.0, seed=1), **run)
-    assert equal(still, start)
-    run["checkpoint"] = run["checkpoint"].with_name("moving.pt")
-    moved = pretraining.finetune(garments(), start, NETWORK, schedule=SCHEDULE, **run)
-    assert not equal(moved, start) and equal(start, backbone())
 
 
 def test_a_linear_probe_keeps_the_backbone_bit_by_bit_and_separates_what_its_features_separate():

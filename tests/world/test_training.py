@@ -1,5 +1,4 @@
 import dataclasses
-from functools import partial
 
 import pytest
 import torch
@@ -25,13 +24,6 @@ def problem(*, dies_at: int | None = None, dropout: bool = False):
         return (model(seen) - (3 * x + 1)).square().mean()
 
     return model, loss
-
-
-def test_the_loss_falls_and_the_average_is_close_to_the_solution(tmp_path):
-    model, loss = problem()
-    schedule = training.Schedule(steps=400, batch_size=1, learning_rate=0.1, weight_decay=0.0, average=0.9)
-    averaged = training.fit(model, loss, schedule=schedule, checkpoint=tmp_path / "line.pt")
-    assert averaged.weight.item() == pytest.approx(3, abs=0.05) and averaged.bias.item() == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize("dropout", [False, True])
@@ -62,31 +54,3 @@ def test_other_settings_classes_recipes_and_inputs_find_no_checkpoint_and_the_sa
     found += [training.place(run, dataclasses.replace(recipes.AUTOENCODER, number=99)), training.place(run, recipes.AUTOENCODER, "drawn")]
     assert len({place["checkpoint"] for place in found}) == 5
     assert training.place(run, recipes.AUTOENCODER) == found[0] and found[0]["device"] == "cpu"
-
-
-def test_threads_that_share_a_batch_find_the_gradient_of_the_whole():
-    torch.manual_seed(0)
-    model, data = nn.Linear(5, 3), torch.randn(12, 5)
-
-    def loss(_step, rank=0, ranks=1):
-        return model(data[rank::ranks]).square().mean()
-
-    alone = training.backward(model, loss, 0, ranks=1)
-    expected = [p.grad.clone() for p in model.parameters()]
-    model.zero_grad()
-    shared = training.backward(model, partial(loss, ranks=3), 0, ranks=3)
-    assert shared.item() == pytest.approx(alone.item(), rel=1e-6)
-    for parameter, gradient in zip(model.parameters(), expected, strict=True):
-        assert torch.allclose(parameter.grad, gradient, atol=1e-7)
-
-
-@pytest.mark.parametrize("kind", ["amx_bf16", "avx512_bf16"])
-def test_a_cpu_computes_in_bfloat16_only_with_instructions_that_the_bounds_allow(kind, monkeypatch):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": False, kind: True})
-    for aten, bound, halved in [("AVX512", "DEFAULT", True), ("AVX512", "AVX512_CORE_AMX", True), ("AVX512", "AVX2", False)]:
-        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda aten=aten: aten)
-        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", bound)
-        assert training.halved("cpu") == halved
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")  # its attention would refuse it
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "DEFAULT")
-    assert not training.halved("cpu") and training.halved("cuda") and training.halved(torch.device("cuda:1"))

@@ -69,12 +69,6 @@ def asked():
     return dataclasses.replace(section, classifiers={"lite0": "lite:0"}, reference="lite0", bisected="lite0")
 
 
-def test_the_objects_are_evenly_spaced_and_no_more_than_there_are(asked):
-    found = corruptions.chosen(SETTINGS, asked)
-    whole = corruptions.chosen(dataclasses.replace(SETTINGS, cutouts=asked.cutouts), asked)
-    assert [(own.label, own.seed) for own in found] == [(own.label, own.seed) for own in (whole[0], whole[asked.cutouts // 2])]
-
-
 def test_photographs_are_answered_once_as_they_are_and_at_five_severities_and_are_the_golden_ones(asked, tmp_path, monkeypatch):
     two = {name: own for name, own in corruptions.published(corruptions.SIDE).items() if name == corruptions.JPEG}
     monkeypatch.setattr(corruptions, "published", lambda side: two)
