@@ -138,7 +138,7 @@ class Large:
         for classifier in self.group:
             watched = replace(classifier, network=timed(classifier.network, taken))
             logits = [watched.logits([picture() for picture in pictures]) for _, pictures in self.batches()]
-            parts.append(evaluation.answers(classifier, self.rows, torch.cat(logits)))
+            parts.append(evaluation.predictions(classifier, self.rows, torch.cat(logits)))
         self.shares["the reference's"].append(sum(taken) / (time.perf_counter() - start))
         return pd.concat(parts)
 

@@ -123,7 +123,7 @@ def compare(study: Ablation, seeds: int) -> bool:
     orders = pd.DataFrame(samplers.orders(shares, study.reference)).T
     rates = {name: shares[0].sel(sampler=name, drop=True) for name in sampled}
     counts = pd.DataFrame({name: within(rates[name], rates[study.reference]) for name in orders.index}).T
-    predictions = tables.read_answers(
+    predictions = tables.read_top1(
         sorted(paths.Layout(read.load(paths.resolve("params.yaml"))["base"].out).artifacts("evaluation").glob("*.parquet"))
     )
     own = accuracy.wrong_predictions(predictions[predictions["shift"].isin([*study.shifts, UNSHIFTED])])

@@ -155,7 +155,7 @@ def line_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
 def analyse(path: Path) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     """All tables, and what each step took."""
     clocks = {"start": read_clocks()}
-    wrong = accuracy.wrong_predictions(tables.read_answers([path]))
+    wrong = accuracy.wrong_predictions(tables.read_top1([path]))
     clocks["read"] = read_clocks()
     errors = accuracy.by_shift(wrong, BOOTSTRAP)
     clocks["resample"] = read_clocks()

@@ -47,7 +47,7 @@ imported = schema(["model", *KEY], {**predictions.columns, **absent})
 kept_schema = schema(TRAJECTORY, {key: IDENTITY[key] for key in TRAJECTORY})
 BATCH = 64  # rows of images in memory where they are read one after the other
 TEXTS = ["model", "shift", "class", "top1"]
-answers = pa.DataFrameSchema(
+top1 = pa.DataFrameSchema(
     {**{name: pa.Column("category") for name in TEXTS}, **{name: IDENTITY[name] for name in ("seed", "scale")}}, strict=True
 )
 split = {"split": pa.Column(str, pa.Check.isin(["train", "heldout"])), "class": pa.Column(str), "seed": pa.Column("int64")}
@@ -148,12 +148,12 @@ def pick(path: Path, wanted: pd.DataFrame, key: list[str]) -> pd.DataFrame:
     return table.astype(dict.fromkeys(("shift", "class"), str))
 
 
-def read_answers(paths: Iterable[Path]) -> pd.DataFrame:
-    """The first answers in some tables of predictions: model, key and `top1`, texts as categoricals. FileNotFoundError without a table."""
+def read_top1(paths: Iterable[Path]) -> pd.DataFrame:
+    """The first choices in some tables of predictions: model, key and `top1`, texts as categoricals. FileNotFoundError without a table."""
     parts = [load(path, columns=["model", *KEY, "top1"], read_dictionary=TEXTS) for path in paths]
     if not parts:
         raise FileNotFoundError("there is no table of predictions; the step evaluation makes them")
-    return valid(arrow.concat_tables(parts).unify_dictionaries().to_pandas(), answers, "predictions")
+    return valid(arrow.concat_tables(parts).unify_dictionaries().to_pandas(), top1, "predictions")
 
 
 def complete(table: pd.DataFrame, expected: Iterable[tuple], key: list[str], name: str) -> pd.DataFrame:

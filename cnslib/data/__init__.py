@@ -1,1 +1,1 @@
-"""Pictures and answers, ours and others': catalog, ImageNet, published tables, archives, annotations."""
+"""Pictures and predictions, ours and others': catalog, ImageNet, published tables, archives, annotations."""

@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from cnslib.core import units
 
-LARGEST = 2**28  # bytes of an entry; a picture of 768 px has 1.5 million, the answers of a classifier 50 million
-GROWTH = 60  # times the archive's size; csv files of answers shrink to a twentieth, pictures not at all
+LARGEST = 2**28  # bytes of an entry; a picture of 768 px has 1.5 million, the predictions of a classifier 50 million
+GROWTH = 60  # times the archive's size; csv files of predictions shrink to a twentieth, pictures not at all
 STAMP = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip: equal contents make equal bytes
 
 

@@ -20,7 +20,10 @@ from cnslib.core.settings.method import Base
 from cnslib.core.settings.read import Run
 from cnslib.core.sources import document
 
-MODELS, SUMMARY = "models.csv", "heldout.csv"  # numbers of weights; accuracies without a shift, where answers to single images are unknown
+MODELS, SUMMARY = (
+    "models.csv",
+    "heldout.csv",
+)  # numbers of weights; accuracies without a shift, where those of single images are unknown
 
 
 def grid(base: Base, *, repeated: bool = False) -> pd.MultiIndex:
@@ -99,10 +102,10 @@ def with_pictures(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(image=images.to_numpy())
 
 
-def answers(run: Run) -> pd.DataFrame:
-    """The first answers of all classifiers to all images, as `tables.read_answers`."""
+def top1(run: Run) -> pd.DataFrame:
+    """The first predictions of all classifiers to all images, as `tables.read_top1`."""
     files = expected(run.layout.artifacts("evaluation"), run.evaluation.classifiers)
-    predictions, whole, end = tables.read_answers(files.values()), grid(run.base), 0
+    predictions, whole, end = tables.read_top1(files.values()), grid(run.base), 0
     labels = document(paths.resolve(run.base.labels), key="base.labels")
     imported = whole.union(grid(run.base, repeated=True))  # the authors have an image of scale 0 under each shift
     for name, path in files.items():
@@ -128,13 +131,13 @@ def require_possible(table: pd.DataFrame, labels: list[str], path: Path, *, prob
 
 def predictions(run: Run, names: Collection[str]) -> pd.DataFrame:
     """The whole predictions of some classifiers, all columns."""
-    answers(run)
+    top1(run)
     folder = run.layout.artifacts("evaluation")
     return pd.concat([tables.read(folder / f"{identifier(name)}.parquet", tables.predictions) for name in names], ignore_index=True)
 
 
 def complete_predictions(folder: Path, names: Collection[str]) -> pd.DataFrame:
-    """All columns of the answers of some classifiers, made here or imported: what the authors' files do not hold is absent."""
+    """All columns of the predictions of some classifiers, made here or imported: what the authors' files do not hold is absent."""
     return pd.concat([tables.read(folder / f"{identifier(name)}.parquet", tables.imported) for name in names], ignore_index=True)
 
 
@@ -194,7 +197,7 @@ def scores(run: Run) -> pd.DataFrame:
 
 
 def kept(run: Run) -> pd.DataFrame:
-    """The trajectories (shift, class, seed) that the filter keeps; of imported answers those that were answered."""
+    """The trajectories (shift, class, seed) that the filter keeps; of imported ones those that were predicted."""
     path = run.layout.artifacts("filtering") / "kept.parquet"
     units.verified(path)
     table = tables.read(path, tables.kept_schema)

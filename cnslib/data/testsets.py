@@ -42,7 +42,7 @@ class TestSet:
         for file in self.table["file"]:
             yield read(file, f"{self.kind}: {file}")[cut, cut]
 
-    def answers(self, logits: Float[np.ndarray, "rows 1000"]) -> list[str]:
+    def predictions(self, logits: Float[np.ndarray, "rows 1000"]) -> list[str]:
         """The class with the largest output, among those of the set."""
         scores = np.stack([logits[:, columns].max(axis=1) for columns in self.outputs.values()], axis=1)
         return [list(self.outputs)[place] for place in scores.argmax(axis=1)]
@@ -54,7 +54,7 @@ class Reassessed(TestSet):
 
     right: list[list[int]]
 
-    def answers(self, logits: Float[np.ndarray, "rows 1000"]) -> list[str]:
+    def predictions(self, logits: Float[np.ndarray, "rows 1000"]) -> list[str]:
         """The picture's class where the largest output is any of its labels, else that output's own class."""
         labels, best = imagenet.labels(), logits.argmax(axis=1).tolist()
         return [name if place in own else labels[place] for name, own, place in zip(self.table["class"], self.right, best, strict=True)]

@@ -91,7 +91,7 @@ def prepared(
 
 
 # Classifiers in memory at once. Pictures are decoded once for every group: the paper's 43 need six passes in place of 43, while a
-# group's answers to its 355,000 pictures take 1.2 GB, and its networks and the inputs that are prepared a few more.
+# group's predictions of its 355,000 pictures take 1.2 GB, and its networks and the inputs that are prepared a few more.
 TOGETHER = 8
 
 
@@ -115,7 +115,7 @@ def evaluate_catalog(
             rows = pd.DataFrame({"shift": UNSHIFTED, "class": name, "seed": seeds, "scale": 0.0})
             yield from array_batches(rows, images, size=settings.batch_size)
 
-    recipe, desc = recipes.CATALOG_ANSWERS, "held-out answers"
+    recipe, desc = recipes.CATALOG_PREDICTIONS, "held-out predictions"
     return answered(recipe, contents, batches, labels=labels, settings=settings, device=device, folder=folder, desc=desc)
 
 
@@ -135,9 +135,9 @@ def answered(
     settings: Evaluation,
     device: str,
     folder: Path,
-    desc: str = "answers",
+    desc: str = "predictions",
 ) -> dict[str, Path]:
-    """One table of answers per classifier, made where it is missing or outdated; `contents` is what the pictures are made from.
+    """One table of predictions per classifier, made where it is missing or outdated; `contents` is what the pictures are made from.
 
     `batches` gives all (`total`) pictures again for each group of classifiers that are evaluated together. No table depends on the others.
     """
@@ -213,7 +213,7 @@ def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: 
         for rows, outputs_of_batch in logits(group, batches, size=size):
             if parts:
                 parts[-1].result()  # so that logits do not pile up
-            parts.append(thread.submit(list, map(answers, group, itertools.repeat(rows), outputs_of_batch)))
+            parts.append(thread.submit(list, map(predictions, group, itertools.repeat(rows), outputs_of_batch)))
             bar.update(len(rows))
     return [pd.concat(of_classifier, ignore_index=True) for of_classifier in zip(*(part.result() for part in parts), strict=True)]
 
@@ -224,7 +224,7 @@ def batch_logits(classifier: Classifier, pictures: Sequence[UInt8[np.ndarray, "h
     return classifier.logits(filled)[: len(pictures)]
 
 
-def answers(classifier: Classifier, table: pd.DataFrame, logits: Logits) -> pd.DataFrame:
+def predictions(classifier: Classifier, table: pd.DataFrame, logits: Logits) -> pd.DataFrame:
     """The predictions table of one classifier: equal logits are ranked in the order of the labels."""
     if not (finite := torch.isfinite(logits).all(dim=1).numpy()).all():
         first = next(table[~finite].itertuples(index=False, name=None))

@@ -201,7 +201,7 @@ def error_ratio(losses: xr.DataArray, *, reference: str, trajectories: int) -> p
 
 
 GROUP = "catalog"
-SUMMARY = "heldout.csv"  # model, n, accuracy: where answers to single images are not known
+SUMMARY = "heldout.csv"  # model, n, accuracy: where those of single images are not known
 
 
 def held_out(folder: Path, *, settings: Bootstrap) -> xr.DataArray:
@@ -212,7 +212,7 @@ def held_out(folder: Path, *, settings: Bootstrap) -> xr.DataArray:
     """
     files = sorted((folder / "heldout").glob("*.parquet"))
     if files or not (folder / SUMMARY).exists():
-        return by_shift(wrong_predictions(tables.read_answers(files).assign(shift=GROUP)), settings.one_by_one)
+        return by_shift(wrong_predictions(tables.read_top1(files).assign(shift=GROUP)), settings.one_by_one)
     table = pd.read_csv(folder / SUMMARY).sort_values("model", ignore_index=True)
     n, errors = int(table["n"].iloc[0]), 1 - table["accuracy"].to_numpy()
     drawn = np.random.default_rng(settings.seed).binomial(n, errors, (settings.resamples, len(table))) / n

@@ -115,7 +115,7 @@ def answer(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
     pictures, parts = list(drawn["picture"]), []
     for classifier in bench.classifiers:
         logits = evaluation.batch_logits(classifier, pictures, size=len(pictures))
-        parts.append(evaluation.answers(classifier, drawn, logits).assign(sampler=drawn["sampler"]))
+        parts.append(evaluation.predictions(classifier, drawn, logits).assign(sampler=drawn["sampler"]))
     return pd.concat(parts, ignore_index=True)[list(predictions_schema.columns)]
 
 

@@ -64,7 +64,7 @@ class Closeup:
         if kind is tables.images:
             return units.Unit(self.paths[0], self.stamp)
         pictures_digest = units.file_digest(self.paths[0]) if self.paths[0].exists() else ""
-        return units.Unit(self.paths[1], recipes.CLOSEUP_ANSWERS.stamp(self.studio.digests[1], self.stamp, pictures_digest))
+        return units.Unit(self.paths[1], recipes.CLOSEUP_PREDICTIONS.stamp(self.studio.digests[1], self.stamp, pictures_digest))
 
     @property
     def done(self) -> bool:
@@ -84,7 +84,7 @@ class Closeup:
             pictures = tables.pictures(rows, self.paths[0].name)
             for one in self.studio.classifiers:  # each image in a batch of its own: a batch of another size may round differently
                 logits = torch.cat([evaluation.batch_logits(one, [picture], size=1) for picture in pictures])
-                self.predictions = joined(tables.predictions, self.predictions, evaluation.answers(one, rows, logits))
+                self.predictions = joined(tables.predictions, self.predictions, evaluation.predictions(one, rows, logits))
         return self.predictions[self.predictions["scale"].isin(scales)]
 
     def draw(self, scales: list[float]) -> None:

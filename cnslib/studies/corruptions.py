@@ -317,7 +317,7 @@ def photographs_under(name: str, objects: list[CutOut], *, shown: Photos, device
         rows = pd.DataFrame([(cutout.label, cutout.seed)], columns=["class", "seed"])
         batches = list(corrupted(rows, cutouts.shifted(cutout, UNSHIFTED, [0.0], seed=shown.seed), graded))[len(graded) :]
         keys, pictures = pd.concat([keys for keys, _ in batches], ignore_index=True), np.concatenate([made for _, made in batches])
-        parts += [evaluation.answers(judge, keys, judge.logits(pictures)) for judge in judges]
+        parts += [evaluation.predictions(judge, keys, judge.logits(pictures)) for judge in judges]
     return pd.concat(parts, ignore_index=True)
 
 

@@ -79,7 +79,7 @@ def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray
     return np.take_along_axis(oracle.class_probability(pictures).double().numpy(), places[:, None], 1)[:, 0]
 
 
-def oracle_answers(rows: pd.DataFrame, mirrored: Float[np.ndarray, "rows"], *, chance: float) -> pd.DataFrame:
+def oracle_labels(rows: pd.DataFrame, mirrored: Float[np.ndarray, "rows"], *, chance: float) -> pd.DataFrame:
     """Both "annotators" where no people answer: the oracle on each picture (`class_probability`), and on its mirror image.
 
     "class" from a probability of one half, "not class" below chance, "partial class properties" in between.

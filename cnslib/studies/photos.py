@@ -62,7 +62,7 @@ def predict(classifiers: list[Classifier], objects: list[CutOut], shifts: Iterab
             for classifier in classifiers:
                 logits[classifier.name].append(classifier.logits(images))
         table = pd.DataFrame(keys, columns=tables.KEY)
-        parts += [evaluation.answers(classifier, table, torch.cat(logits[classifier.name])) for classifier in classifiers]
+        parts += [evaluation.predictions(classifier, table, torch.cat(logits[classifier.name])) for classifier in classifiers]
     return pd.concat(parts, ignore_index=True)
 
 

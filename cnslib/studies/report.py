@@ -53,7 +53,7 @@ class Benchmark:
     """
 
     kept: pd.DataFrame
-    answers: pd.DataFrame
+    predictions: pd.DataFrame
     labels: list[str]
     settings: Accuracy
     predict: Callable[[Classifier], pd.DataFrame]
@@ -65,7 +65,7 @@ class Benchmark:
     @property
     def models(self) -> list[str]:
         """The other classifiers."""
-        return sorted(self.answers["model"].unique())
+        return sorted(self.predictions["model"].unique())
 
 
 def benchmark(params: str = "params.yaml", overlay: str | None = None, *, data: str = "images") -> Benchmark:
@@ -83,7 +83,7 @@ def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Pat
     base = run.base
     shards = evaluation.grid(run.layout.artifacts("generation"), base.shifts, base.classes, scales=base.scales, seeds=base.seeds)
     evaluation.shard_digests(shards)
-    kept, others = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
+    kept, others = artifacts.kept(run), artifacts.top1(run).astype(dict.fromkeys(tables.TEXTS, str))
     predict = functools.partial(evaluation.predict, shards=shards, batch_size=batch_size)
     if folder:
         predict = functools.partial(cached, shards=shards, batch_size=batch_size, folder=folder)
@@ -117,7 +117,7 @@ def photo_set(sections: dict) -> Benchmark:
     settings = dataclasses.replace(settings, severities=settings.shown)
     folder, shifts = paths.Layout(base.out).artifacts("photos"), (UNSHIFTED, *base.shifts)
     objects = photos.chosen(settings)
-    others = tables.read_answers([folder / f"{identifier(shift)}.parquet" for shift in shifts]).astype(dict.fromkeys(tables.TEXTS, str))
+    others = tables.read_top1([folder / f"{identifier(shift)}.parquet" for shift in shifts]).astype(dict.fromkeys(tables.TEXTS, str))
     others = others[others["scale"].isin(settings.shown)]
     rows = [(shift, cutout.label, cutout.seed) for shift in base.shifts for cutout in objects]
     kept, measures = pd.DataFrame(rows, columns=tables.TRAJECTORY), Accuracy(settings.bootstrap, settings.reference)
@@ -259,7 +259,7 @@ def about(classifier: Classifier) -> str:
 def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
     """The report of one classifier's predictions beside those of the others."""
     (name,) = predictions["model"].unique()
-    parts = [part for part in (on.answers, predictions[on.answers.columns]) if len(part)]
+    parts = [part for part in (on.predictions, predictions[on.predictions.columns]) if len(part)]
     wrong = accuracy.wrong_predictions(pd.concat(parts, ignore_index=True), on.kept)
     return Report(name, measured(wrong, name, settings=on.settings), predictions, on.settings.bootstrap)
 

@@ -84,7 +84,7 @@ def predict_one(
     )
     pictures = [tables.decode(image, f"{key}") for image in images["image"]]
     logits = [evaluation.batch_logits(one, pictures, size=len(pictures)) for one in classifiers]
-    parts = [evaluation.answers(*pair) for pair in zip(classifiers, itertools.repeat(images), logits)]
+    parts = [evaluation.predictions(*pair) for pair in zip(classifiers, itertools.repeat(images), logits)]
     return pd.concat(parts, ignore_index=True).assign(training=training)[list(predictions.columns)]
 
 

@@ -77,7 +77,7 @@ class Experiment:
     device: str
 
     def stamp(self, arm: str, run: int) -> str:
-        """What the answers of one run depend on."""
+        """What the predictions of one run depend on."""
         source = encoders.source_digest(self.settings.network)
         kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "bootstrap", "tests")}
         shown = self.evaluation_set.table.to_dict("list"), self.labels
@@ -152,7 +152,7 @@ def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) ->
 
 
 def outcome(experiment: Experiment, *, folder: Path, photographs: list[tuple[str, Path]] | None = None) -> pd.DataFrame:
-    """The answers of all runs of both arms and of the network before them; trains what is missing or outdated, one file each.
+    """The predictions of all runs of both arms and of the network before them; trains what is missing or outdated, one file each.
 
     The real pictures are catalog scenes, or `photographs`, files with their class.
     """
@@ -168,26 +168,26 @@ def training_files(pictures: Path, classes: list[str]) -> list[tuple[str, Path]]
 
 
 def train_and_answer(experiment: Experiment, key: tuple[str, int], pool: scenes.Garments | list) -> pd.DataFrame:
-    """The answers of one run, fine-tuned unless it is the network as it was."""
+    """The predictions of one run, fine-tuned unless it is the network as it was."""
     (arm, run), device = key, experiment.device
     model, _ = encoders.timm_model("synthetic.network", experiment.settings.network, device)
     model = pools.with_statistics(model, "synthetic.network") if experiment.settings.tests else model
     checkpoint = shared.checkpoint(experiment.checkpoints, key, experiment.stamp(*key))
     if arm != BEFORE:
         model = finetune(model, experiment, pool, arm=arm, run=run, checkpoint=checkpoint)
-    top1 = answers(model, experiment.evaluation_set, experiment.labels, device)
+    top1 = predictions(model, experiment.evaluation_set, experiment.labels, device)
     checkpoint.unlink(missing_ok=True)
     return experiment.evaluation_set.table.assign(arm=arm, run=run, top1=top1)
 
 
-def answers(model: nn.Module, shown: EvaluationSet, labels: list[str], device: str) -> list[str]:
+def predictions(model: nn.Module, shown: EvaluationSet, labels: list[str], device: str) -> list[str]:
     """The class that each picture is taken for: in a published test set among its own."""
     if not shown.tests:
         return [labels[place] for place in pools.top1(model, shown.pictures, device)]
     logits, exams = pools.outputs(model, shown.pictures, device), shown.table["exam"].to_numpy()
     top1 = np.array(labels, object)[logits.argmax(axis=1)]
     for name, test in shown.tests.items():
-        top1[exams == name] = test.answers(logits[exams == name])
+        top1[exams == name] = test.predictions(logits[exams == name])
     return top1.tolist()
 
 

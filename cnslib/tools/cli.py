@@ -15,8 +15,8 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "gate": ("cnslib.tools.gate", [], "compare classifiers with their published accuracies"),
     "report": ("cnslib.tools.report", [], "one classifier beside the others"),
     "sliders": ("cnslib.tools.strip", [], "one slider of any text-to-image pipeline, and its strip"),
-    "official": ("cnslib.tools.exchange", ["official"], "the paper's figures from the authors' answers"),
-    "export": ("cnslib.tools.exchange", ["export"], "images and answers in the authors' layout"),
+    "official": ("cnslib.tools.exchange", ["official"], "the paper's figures from the authors' predictions"),
+    "export": ("cnslib.tools.exchange", ["export"], "images and predictions in the authors' layout"),
 }
 
 

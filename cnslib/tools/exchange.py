@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from cnslib.core import paths, tables, units
 from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings import read
-from cnslib.data import answers, archives, artifacts, benchmark, croissant, imagenet, official
+from cnslib.data import archives, artifacts, authors, benchmark, croissant, imagenet, official
 from cnslib.models import encoders
 from cnslib.stats import accuracy
 from cnslib.tools import runner
@@ -41,7 +41,7 @@ def bring_in(overlay: str, results: Path, images: Path | None, without: list[str
     with tempfile.TemporaryDirectory(dir=root, suffix=".partial") as staging:
         layout = paths.Layout(staging)
         vocabulary: dict = {"labels": list(imagenet.labels()), "classes": imagenet.paper_classes()["class"].tolist()}
-        models, rows = import_answers(wish, layout, results, without, vocabulary)
+        models, rows = import_predictions(wish, layout, results, without, vocabulary)
         if images:
             with archives.opened(images) as archive:
                 pictured = official.index(archive, **vocabulary).drop_duplicates(tables.TRAJECTORY)
@@ -55,18 +55,20 @@ def bring_in(overlay: str, results: Path, images: Path | None, without: list[str
     return root / "official.yaml", models
 
 
-def import_answers(wish: dict, layout: paths.Layout, results: Path, without: list[str], vocabulary: dict) -> tuple[list[str], pd.DataFrame]:
-    """Imports answers with the accuracies of Table 7 and the narrowed overlay; returns models and trajectories."""
+def import_predictions(
+    wish: dict, layout: paths.Layout, results: Path, without: list[str], vocabulary: dict
+) -> tuple[list[str], pd.DataFrame]:
+    """Imports predictions with the accuracies of Table 7 and the narrowed overlay; returns models and trajectories."""
     with archives.opened(results) as archive:
-        there = list(answers.by_model(archive.names, results))
+        there = list(authors.by_model(archive.names, results))
     roster = [*pd.read_csv(paths.PUBLISHED / "classifiers43.csv")["model"], *wish["evaluation"]["classifiers"]]
     accepted = f"{', '.join(roster)}; others as keys of evaluation.classifiers in official.yaml"
     for name in [*without, *there]:
         demand(name in there, "--without", name, ", ".join(there))
         demand(name in [*roster, *without], "classifier", name, accepted)
     folder = layout.artifacts("evaluation")
-    files = answers.import_answers(results, **vocabulary, folder=folder, without=without)
-    wrong = accuracy.wrong_predictions(tables.read_answers(files.values()))
+    files = authors.import_predictions(results, **vocabulary, folder=folder, without=without)
+    wrong = accuracy.wrong_predictions(tables.read_top1(files.values()))
     rows = accuracy.trajectories(wrong)
     tables.write(rows, layout.artifacts("filtering") / "kept.parquet", tables.kept_schema)
     published = pd.read_csv(paths.PUBLISHED / "validation.csv").set_index("model").reindex(list(files)).rename_axis("model").reset_index()
@@ -76,7 +78,7 @@ def import_answers(wish: dict, layout: paths.Layout, results: Path, without: lis
         units.write_recorded(folder / name, part.to_csv(index=False, lineterminator="\n").encode())
     units.write_bytes(layout.root / "labels.json", json.dumps(vocabulary["labels"]).encode())
     models = wrong["model"].to_numpy().tolist()
-    demand(len(models) > 1, "results", models, "the answers of two classifiers or more, which can be compared")
+    demand(len(models) > 1, "results", models, "the predictions of two classifiers or more, which can be compared")
     grid = {"classes": vocabulary["classes"], "shifts": SHIFTS, "scales": wrong["scale"].to_numpy().tolist()}
     with units.atomic(layout.root / "official.yaml") as partial:
         YAML().dump(narrowed(wish, models, rows, **grid), partial)  # in the order of the keys
@@ -94,7 +96,7 @@ def narrowed(wish: dict, models: list[str], rows: pd.DataFrame, *, classes: list
     members = {axis: [name for name in names if name in models] for axis, names in wish["axes"]["members"].items()}
     members = {axis: names if len(names) > 1 else list(dict.fromkeys([*names, *models]))[:2] for axis, names in members.items()}
     changes = {"base": wish["base"] | base, "axes": wish["axes"] | {"members": members}, "bisection": {"classifiers": models[:1]}}
-    return wish | changes | {"evaluation": {"classifiers": dict.fromkeys(models, "the authors' answers")}}
+    return wish | changes | {"evaluation": {"classifiers": dict.fromkeys(models, "the authors' predictions")}}
 
 
 def missing(wish: dict[str, dict], models: list[str], *, reference: str) -> dict[str, str]:
@@ -117,15 +119,15 @@ def rebuild(options: argparse.Namespace) -> int:
     target, models = bring_in(options.overlay, options.results, options.images, options.without)
     left_out = missing(read.read(options.overlay), models, reference=read.load("params.yaml")["accuracy"].reference)
     absent = sorted(set(pd.read_csv(paths.PUBLISHED / "classifiers43.csv")["model"]) - set(models))
-    print(f"{len(models)} classifiers; of the paper's 43 without answers: {', '.join(absent) or 'none'}")
+    print(f"{len(models)} classifiers; of the paper's 43 without predictions: {', '.join(absent) or 'none'}")
     print(*(f"passed over: {step}, because {why}" for step, why in left_out.items()), sep="\n", flush=True)
     return runner.main(["--overlay", str(target), *(step for step in ANALYSES if step not in left_out)])
 
 
 def bring_out(folder: Path, sections: dict) -> list[Path]:
-    """Writes cns_bench.zip (images and annotations) and results.zip (answers) as the authors have theirs, croissant.json of our tables."""
+    """Writes cns_bench.zip (images, annotations) and results.zip (predictions) as the authors have theirs, and croissant.json of our tables."""
     layout, about, run = paths.Layout(sections["base"].out), sections["dataset"], read.Run("dataset", sections, ())
-    kept, predictions = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
+    kept, predictions = artifacts.kept(run), artifacts.top1(run).astype(dict.fromkeys(tables.TEXTS, str))
     labels, images = encoders.read_labels(sections["base"].labels), layout.artifacts("generation")
     version = artifacts.version(run)
     info = version | {"description": about.description, "url": about.url, "year": int(about.date_published[:4])}
@@ -137,7 +139,7 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     return [
         folder / "croissant.json",
         archives.write(folder / "cns_bench.zip", official.exported(images, kept, labels, info)),
-        answers.export_answers(predictions, kept, folder / "results.zip", labels=labels, form=form, version=version),
+        authors.export_predictions(predictions, kept, folder / "results.zip", labels=labels, form=form, version=version),
     ]
 
 
@@ -145,12 +147,12 @@ def main(arguments: list[str]) -> int:
     """Command line."""
     whole = argparse.ArgumentParser(prog="cns", description=__doc__.splitlines()[0])
     commands = whole.add_subparsers(dest="command", required=True)
-    into = commands.add_parser("official", help="every figure of the paper from the authors' answers")
+    into = commands.add_parser("official", help="every figure of the paper from the authors' predictions")
     into.add_argument("results", type=Path, help="their results.zip, or a folder of its csv files")
     into.add_argument("--images", type=Path, help="their cns_bench.zip, or its folder")
     into.add_argument("--without", nargs="+", default=[], metavar="CLASSIFIER", help="classifiers to leave out")
     into.add_argument("--overlay", default="official.yaml", help="axes, families and output folder (default official.yaml)")
-    out = commands.add_parser("export", help="our images and answers in the authors' layout")
+    out = commands.add_parser("export", help="our images and predictions in the authors' layout")
     out.add_argument("folder", type=Path, help="receives cns_bench.zip, results.zip and croissant.json")
     out.add_argument("--overlay", default="", help="file whose keys replace some of the values of params.yaml")
     options = whole.parse_args(arguments)

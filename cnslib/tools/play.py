@@ -22,7 +22,7 @@ def turn(run: Run, start: pd.Series) -> interactive | Markdown:
     """Widgets to choose shift, class, seed and scale, `start` (shift, class, seed) at first; a sentence where no one can turn them."""
     if "JPY_SESSION_NAME" not in os.environ:  # papermill and nbclient have no session
         return Markdown(ELSEWHERE)
-    base, predictions = run.base, artifacts.answers(run)
+    base, predictions = run.base, artifacts.top1(run)
     predictions = predictions[predictions["model"].isin(base.shown)]
 
     def show(shift: str, name: str, seed: int, scale: float) -> Styler:

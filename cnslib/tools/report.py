@@ -13,7 +13,7 @@ import pandas as pd
 from cnslib.core import paths, tables
 from cnslib.core.names import FILE_NAME_RULE, demand, identifier, is_file_name
 from cnslib.core.settings import read
-from cnslib.data import answers, archives, imagenet, official
+from cnslib.data import archives, authors, imagenet, official
 from cnslib.method import evaluation
 from cnslib.models import classifiers, encoders
 from cnslib.studies import formats, preprocessing
@@ -39,10 +39,10 @@ def exported(data: Path, *, results: Path | None = None, params: str = "params.y
     results = results or (data.parent / RESULTS if (data.parent / RESULTS).exists() else None)
     others = pd.DataFrame(columns=["model", *tables.KEY, "top1"])
     if results:
-        answers.require_same_version(data, results)
-        files = answers.import_answers(results, labels=labels, classes=labels, folder=place / "predictions")
-        others = tables.read_answers(files.values()).astype(dict.fromkeys(tables.TEXTS, str))
-        others = tables.select(others, trajectories, tables.TRAJECTORY, f"answers of {results} to the images")
+        authors.require_same_version(data, results)
+        files = authors.import_predictions(results, labels=labels, classes=labels, folder=place / "predictions")
+        others = tables.read_top1(files.values()).astype(dict.fromkeys(tables.TEXTS, str))
+        others = tables.select(others, trajectories, tables.TRAJECTORY, f"predictions of {results} to the images")
     predict = functools.partial(evaluation.predict, shards=keys, batch_size=sections["evaluation"].batch_size)
     few = functools.partial(preprocessing.unshifted, keys)
     return Benchmark(trajectories, others, labels, sections["accuracy"], predict, few, data.resolve().stem)
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--params", default="params.yaml", help="parameter file of the benchmark (default params.yaml)")
     parser.add_argument("--overlay", help="file whose keys replace some of its values")
     parser.add_argument("--data", default="images", help="images (generated), photos (ImageNet models), or a folder or zip as published")
-    parser.add_argument("--results", type=Path, help="answers of others to --data (default: results.zip beside it, if there is one)")
+    parser.add_argument("--results", type=Path, help="predictions of others to --data (default: results.zip beside it, if there is one)")
     parser.add_argument("--device", default="cpu", help="torch device (default cpu)")
     parser.add_argument("--folder", help="where the report goes (default build/report/<name>)")
     options = parser.parse_args(arguments)

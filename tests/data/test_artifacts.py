@@ -58,7 +58,7 @@ def write_answers(folder: Path) -> None:
         tables.write_unit(table, units.Unit(folder / f"{name}.parquet", recipes.EVALUATION.stamp(name)), tables.predictions)
         plain = table[table["shift"] == UNSHIFTED]
         tables.write_unit(
-            plain, units.Unit(folder / "heldout" / f"{name}.parquet", recipes.CATALOG_ANSWERS.stamp(name)), tables.predictions
+            plain, units.Unit(folder / "heldout" / f"{name}.parquet", recipes.CATALOG_PREDICTIONS.stamp(name)), tables.predictions
         )
     units.write_recorded(folder / artifacts.MODELS, b"model,parameters\nresnet,10\nvit,20\n")
 
@@ -87,7 +87,7 @@ def write_all(folder: Path) -> read.Run:
 
 
 READERS = {  # who reads what, and a file that must not be read unchecked
-    "answers": (artifacts.answers, "evaluation/vit.parquet"),
+    "answers": (artifacts.top1, "evaluation/vit.parquet"),
     "predictions": (lambda run: artifacts.predictions(run, ["vit"]), "evaluation/vit.parquet"),
     "answered": (artifacts.answered, "evaluation/heldout/vit.parquet"),
     "sizes": (artifacts.sizes, "evaluation/models.csv"),

@@ -29,8 +29,8 @@ def test_an_answer_counts_among_the_classes_of_the_set(tmp_path):
     found = testsets.load("imagenet-r", tmp_path)
     logits = np.zeros((1, 1000))
     logits[0, [0, 1, 2]] = [9, 3, 5]
-    assert found.answers(logits) == [imagenet.labels()[2]] and found.table["class"].tolist() == ["goldfish"]
-    assert testsets.load("imagenet-sketch", tmp_path).answers(logits) == ["tench"]
+    assert found.predictions(logits) == [imagenet.labels()[2]] and found.table["class"].tolist() == ["goldfish"]
+    assert testsets.load("imagenet-sketch", tmp_path).predictions(logits) == ["tench"]
 
 
 def test_objectnet_takes_the_best_of_its_outputs_and_loses_its_frame(tmp_path):
@@ -46,7 +46,7 @@ def test_objectnet_takes_the_best_of_its_outputs_and_loses_its_frame(tmp_path):
     found = testsets.load("objectnet", tmp_path)
     logits = np.zeros((2, 1000))
     logits[0, imagenet.index("digital clock")], logits[1, imagenet.index("plate")] = 2, 1
-    assert found.answers(logits) == ["Alarm clock", "Plate"] and found.table["class"].tolist() == ["Alarm clock"]
+    assert found.predictions(logits) == ["Alarm clock", "Plate"] and found.table["class"].tolist() == ["Alarm clock"]
     assert [picture.shape for picture in found.pictures()] == [(5, 7, 3)]
 
 
@@ -59,7 +59,7 @@ def test_any_label_of_reals_is_right_and_a_picture_without_one_is_left_out(tmp_p
     found = testsets.reassessed(tmp_path / "real.json", tmp_path / "imagenet", ["tench"])
     labels = imagenet.labels()
     assert found.table[["class", "seed"]].to_numpy().tolist() == [["tench", 1], [labels[7], 2], ["tench", 3]]
-    assert found.answers(np.eye(1000)[[5, 0, 5]]) == ["tench", "tench", labels[5]]  # right, wrong, wrong
+    assert found.predictions(np.eye(1000)[[5, 0, 5]]) == ["tench", "tench", labels[5]]  # right, wrong, wrong
     (tmp_path / "real.json").write_text(json.dumps(listed[1:]))
     with pytest.raises(ValueError, match=r"imagenet-real: .*real\.json, entries: 49999 is not accepted; accepted: 50,000 lists of labels"):
         testsets.reassessed(tmp_path / "real.json", tmp_path / "imagenet", ["tench"])

@@ -97,7 +97,7 @@ def test_every_image_has_one_row_per_classifier_which_agrees_with_its_logits(ben
 
 def test_held_out_rows_are_the_catalogs(bench):
     found = run(bench, heldout=True)
-    assert not difference(recipes.CATALOG_ANSWERS, found)
+    assert not difference(recipes.CATALOG_PREDICTIONS, found)
     wanted = [(model, UNSHIFTED, name, seed, 0.0) for model in PAIR for name, seeds in HELDOUT.items() for seed in seeds]
     assert sorted(found[["model", *tables.KEY]].itertuples(index=False, name=None)) == sorted(wanted)
 
@@ -106,7 +106,7 @@ def test_answers_counted_by_hand():
     model = classifiers.Classifier("hand", "", [*"abcdefg"], None, None, {}, 0, "cpu")
     table = pd.DataFrame({"shift": "heavy snow", "class": ["b", "a"], "seed": 1, "scale": [0.5, 1.0]})
     logits = torch.tensor([[0.0, 3, 1, 2, -1, -2, 5], [2.0, 2, 0, 0, 0, 0, 0]])
-    found = evaluation.answers(model, table, logits)
+    found = evaluation.predictions(model, table, logits)
     assert found["top5"].tolist() == [["g", "b", "d", "c", "a"], ["a", "b", "c", "d", "e"]]  # equal logits: order of the labels
     assert found["margin"].tolist() == [-2.0, 0.0]
     assert found["probability"][1] == pytest.approx(np.exp(2) / (2 * np.exp(2) + 5))
@@ -161,7 +161,7 @@ def test_a_classifier_whose_answers_are_no_numbers_is_named_in_place_of_ranked()
     named = r"evaluation\.classifiers\.broken: the answer to \('heavy fog', 'coat', 2, 0\.5\) is not finite"
     for bad in (float("nan"), float("inf")):
         with pytest.raises(ValueError, match=named):
-            evaluation.answers(Broken(), keys, torch.tensor([[0.0, 1.0], [bad, 1.0]]))
+            evaluation.predictions(Broken(), keys, torch.tensor([[0.0, 1.0], [bad, 1.0]]))
 
 
 SIZE, COUNT = 4, 30  # so that the last batch is not full

@@ -71,7 +71,7 @@ def test_the_tiny_units_are_the_golden_ones(bisected):
     folder = bisected[0]
     path = sorted((folder / "pictures").rglob("*.parquet"))[0].relative_to(folder / "pictures")
     assert not difference(recipes.CLOSEUPS, tables.read(folder / "pictures" / path, tables.images))
-    assert not difference(recipes.CLOSEUP_ANSWERS, tables.read(folder / "predictions" / path, tables.predictions), within=1e-2)
+    assert not difference(recipes.CLOSEUP_PREDICTIONS, tables.read(folder / "predictions" / path, tables.predictions), within=1e-2)
 
 
 def search(thresholds: list[float], resolution: float = 1 / 32) -> tuple[np.ndarray, np.ndarray, list[float]]:

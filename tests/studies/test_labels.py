@@ -73,7 +73,7 @@ def test_kappa_is_scikit_learns_and_that_of_hand_counted_answers():
 
 def test_the_oracle_answers_for_the_picture_and_for_its_mirror_image():
     table = pd.DataFrame({"class_probability": [0.4, 0.5, 0.49, 1.0, 0.1]}, index=[3, 1, 4, 7, 5])
-    found = labelling.oracle_answers(table, np.array([1.0, 0.2, 0.25, 0.5, 0.24]), chance=0.25)
+    found = labelling.oracle_labels(table, np.array([1.0, 0.2, 0.25, 0.5, 0.24]), chance=0.25)
     partial = "partial class properties"
     assert found["first"].tolist() == [partial, "class", partial, "class", "not class"] and found.index.tolist() == [3, 1, 4, 7, 5]
     assert found["second"].tolist() == ["class", "not class", partial, "class", "not class"]

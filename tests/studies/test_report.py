@@ -12,7 +12,7 @@ from tiny_report import CLASSES, LABELS, SCALES, SETTINGS, TRANSFORM, Brightness
 
 from cnslib.core import paths, tables
 from cnslib.core.settings import read
-from cnslib.data import answers, archives, official
+from cnslib.data import archives, authors, official
 from cnslib.stats import accuracy
 from cnslib.studies import report
 from cnslib.tools import report as command
@@ -102,11 +102,11 @@ INFO = {"version": "tiny"}
 
 @pytest.fixture(scope="module")
 def folder(benchmark, tmp_path_factory):
-    """The benchmark in the published layout, numbered by the mini world's labels, with the others' answers beside it."""
+    """The benchmark in the published layout, numbered by the mini world's labels, with the others' predictions beside it."""
     place = tmp_path_factory.mktemp("exported")
     images = next(iter(benchmark.predict.keywords["shards"])).parent
     archives.write(place / "tiny_bench", official.exported(images, benchmark.kept, OUTPUTS, INFO))
-    answers.export_answers(benchmark.answers, benchmark.kept, place / "results.zip", labels=OUTPUTS)
+    authors.export_predictions(benchmark.predictions, benchmark.kept, place / "results.zip", labels=OUTPUTS)
     return place / "tiny_bench"
 
 
@@ -130,9 +130,9 @@ def test_an_exported_folder_gives_the_numbers_of_the_benchmark_itself(folder, fo
         pd.testing.assert_frame_equal(other.tables[kind], table)
 
 
-def test_answers_to_other_images_are_named(folder, benchmark, tmp_path):
+def test_predictions_of_other_images_are_named(folder, benchmark, tmp_path):
     fewer = benchmark.kept[benchmark.kept["seed"] > 1]
-    answers.export_answers(benchmark.answers, fewer, tmp_path / "results.zip", labels=OUTPUTS)
-    with pytest.raises(ValueError, match=r"answers of .*results\.zip to the images: 4 rows missing"):
+    authors.export_predictions(benchmark.predictions, fewer, tmp_path / "results.zip", labels=OUTPUTS)
+    with pytest.raises(ValueError, match=r"predictions of .*results\.zip to the images: 4 rows missing"):
         command.exported(folder, results=tmp_path / "results.zip")
     assert command.main(["timm:resnet10t", "--data", str(tmp_path / "nothing")]) == 2

@@ -73,7 +73,7 @@ def test_real_pictures_train_and_a_published_test_set_is_scored_among_its_classe
     assert set(replies.loc[replies["exam"] == "imagenet-r", "top1"]) <= {*shown.tests["imagenet-r"].outputs}
     logits, (model, _) = np.eye(1, 1000).repeat(4, 0), encoders.timm_model("x", settings.network, "cpu")
     monkeypatch.setattr(synthetic.pools, "outputs", lambda *_: logits)
-    assert synthetic.answers(model, shown, labels, "cpu") == ["tench"] * 2 + [next(iter(shown.tests["imagenet-r"].outputs))] * 2
+    assert synthetic.predictions(model, shown, labels, "cpu") == ["tench"] * 2 + [next(iter(shown.tests["imagenet-r"].outputs))] * 2
 
 
 @pytest.mark.usefixtures("in_place")

@@ -54,6 +54,6 @@ def benchmark(folder: Path) -> report.Benchmark:
     other = {"bag": "sneaker", "sneaker": "bag"}
     reference = keys.assign(model="reference", top1=keys["class"].where(keys["scale"] < 1, keys["class"].map(other)))
     kept = pd.DataFrame(itertools.product(SHIFTS, CLASSES, SEEDS), columns=tables.TRAJECTORY)
-    answers = pd.concat([perfect, reference], ignore_index=True)
+    predictions = pd.concat([perfect, reference], ignore_index=True)
     predict, few = functools.partial(evaluation.predict, shards=shards, batch_size=4), functools.partial(preprocessing.unshifted, shards)
-    return report.Benchmark(kept, answers, LABELS, SETTINGS, predict, few, "tiny bench")
+    return report.Benchmark(kept, predictions, LABELS, SETTINGS, predict, few, "tiny bench")

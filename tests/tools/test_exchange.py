@@ -10,13 +10,13 @@ from ruamel.yaml import YAML
 from cnslib.core import paths, tables
 from cnslib.core.names import identifier
 from cnslib.core.settings import read
-from cnslib.data import answers, official
+from cnslib.data import authors, official
 from cnslib.models import encoders
 from cnslib.tools import exchange
 
 OUT = "build/test-official"
 TINY = {"resamples": 50, "confidence": 0.95, "seed": 1, "target": "same classes"}
-# The authors' answers and pictures, in the exact form of the published ones: real names of shifts, classes and models.
+# The authors' predictions and pictures, in the exact form of the published ones: real names of shifts, classes and models.
 SCALES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
 SHIFTS = ("cartoon_style", "heavy_snow", "painting_style")
 SEEDS = (3, 4, 11, 34)
@@ -82,11 +82,11 @@ def share(model: str, scale: float) -> float:
 
 
 @pytest.mark.slow
-def test_one_command_rebuilds_the_figures_from_the_authors_answers(foreign, overlay, monkeypatch, capsys):
+def test_one_command_rebuilds_the_figures_from_the_authors_predictions(foreign, overlay, monkeypatch, capsys):
     monkeypatch.setattr(exchange, "ANALYSES", ("axes",))  # the others read the same tables
     results, images = foreign
     assert exchange.main(["official", str(results), "--images", str(images), "--overlay", str(overlay)]) == 0
-    assert "8 classifiers; of the paper's 43 without answers: " in capsys.readouterr().out
+    assert "8 classifiers; of the paper's 43 without predictions: " in capsys.readouterr().out
     figures = paths.Layout(OUT, "axes").figures
     assert all((figures / f"{name}.{kind}").exists() for name in ("drop", "claims") for kind in ("png", "pdf", "csv"))
     drops = pd.read_csv(figures / "drop.csv").query("shift == 'all shifts'")[["model", "scale", "estimate"]]
@@ -110,7 +110,7 @@ def test_a_classifier_that_lacks_a_shift_can_be_left_out(tmp_path, overlay, caps
     assert sorted(models) == sorted(set(STEADY) - {"alexnet"}) and not list(place.rglob("alexnet*"))
     for without, said in {
         "alexnett": "--without: 'alexnett' is not accepted; accepted: alexnet, convnext_base.fb_in1k",
-        "vit_base_patch16_224.augreg_in1k": "no answers of 'alexnet' under 'heavy_snow'; accepted: answers under all of the 3 shifts",
+        "vit_base_patch16_224.augreg_in1k": "no predictions of 'alexnet' under 'heavy_snow'; accepted: predictions under all of the 3 shifts",
     }.items():
         assert exchange.main(["official", str(source), "--without", without, "--overlay", str(overlay)]) == 2
         error = capsys.readouterr().err
@@ -157,7 +157,7 @@ def test_export_then_import_gives_back_every_kept_image_and_answer(small, tmp_pa
         whole = tables.trajectories(pd.concat([before, plain]), [shift])
         there = tables.select(whole, kept[kept["shift"] == shift], tables.TRAJECTORY, "images").sort_values(tables.KEY)
         pd.testing.assert_frame_equal(tables.read(path, tables.images), there.reset_index(drop=True))
-    brought = answers.import_answers(results, labels=labels, classes=labels, folder=tmp_path / "answers")
+    brought = authors.import_predictions(results, labels=labels, classes=labels, folder=tmp_path / "answers")
     for model, path in brought.items():
         before = tables.trajectories(
             tables.read(own.artifacts("evaluation") / f"{model}.parquet", tables.predictions), kept["shift"].unique()
@@ -172,8 +172,8 @@ def test_predictions_for_another_version_of_the_benchmark_are_refused(small, tmp
     kept = paths.Layout(small["base"].out).artifacts("filtering") / "kept.parquet"
     tables.write(tables.read(kept, tables.kept_schema).head(2), kept, tables.kept_schema)
     _, fewer, later = exchange.bring_out(tmp_path / "second", small)
-    answers.require_same_version(images, results)
-    answers.require_same_version(fewer, later)
+    authors.require_same_version(images, results)
+    authors.require_same_version(fewer, later)
     for pair in [(images, later), (fewer, results)]:
         with pytest.raises(ValueError, match=r"holds predictions for the benchmark .*'version': '2.0.0'.*; accepted: those for"):
-            answers.require_same_version(*pair)
+            authors.require_same_version(*pair)

@@ -24,7 +24,7 @@ def run() -> read.Run:
 
 @pytest.fixture(scope="module")
 def found(run) -> xr.DataArray:
-    answers = artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
+    answers = artifacts.top1(run).astype(dict.fromkeys(tables.TEXTS, str))
     asked = answers[answers["model"] == answers["model"].iloc[0]].reset_index(drop=True)
     guesses = np.random.default_rng(26).choice(run.base.classes, len(asked))
     seen = asked[tables.KEY].merge(judged(run), how="left", on=tables.KEY, validate="one_to_one")["class_probability"]

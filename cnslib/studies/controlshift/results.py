@@ -159,6 +159,6 @@ def benchmark_predictions(
         if file.split == "test"
     }
     made = evaluation.evaluate(shards, labels=labels, settings=settings, device=device, folder=folder)
-    predictions = tables.read_answers(made.values()).astype({"shift": str})
+    predictions = tables.read_top1(made.values()).astype({"shift": str})
     start = predictions[(predictions["shift"] == "extend") & (predictions["scale"] == 0)]
     return pd.concat([predictions, start.assign(shift="overlap")], ignore_index=True)

@@ -27,7 +27,9 @@ def pictures(chosen: tuple[pd.DataFrame, torch.Tensor], shift: str, severity: fl
     return scenes.to_uint8(scenes.render(grey, keys, style="catalog", shift=[shift] * len(table), severity=amounts)).numpy()
 
 
-def answers(classifiers: list[Classifier], chosen: tuple[pd.DataFrame, torch.Tensor], shifts: list[str], severity: float) -> pd.DataFrame:
+def predictions(
+    classifiers: list[Classifier], chosen: tuple[pd.DataFrame, torch.Tensor], shifts: list[str], severity: float
+) -> pd.DataFrame:
     """What each classifier says to every garment, without a shift and under each: model, shift, class, seed, top1, right."""
     parts = []
     for shift in (UNSHIFTED, *shifts):

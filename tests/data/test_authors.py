@@ -7,7 +7,7 @@ from official_files import CLASSES, FOLDERS, LABELS, results_csv, write_folder, 
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
-from cnslib.data import answers, artifacts
+from cnslib.data import artifacts, authors
 
 IMAGES = [(22, f"seed_0034_scale_{scale}.jpg") for scale in ("0000", "0500", "1000")]
 
@@ -27,12 +27,12 @@ def files() -> dict[str, bytes]:
 
 
 def bring_in(source: Path, to: Path) -> dict[str, pd.DataFrame]:
-    paths = answers.import_answers(source, labels=LABELS, classes=CLASSES, folder=to)
+    paths = authors.import_predictions(source, labels=LABELS, classes=CLASSES, folder=to)
     return {model: tables.read(path, tables.imported) for model, path in paths.items()}
 
 
 def one(text: str, file: str = "vit__heavy_snow.csv") -> pd.DataFrame:
-    return answers.read(text.encode(), file, Path("results.zip"), labels=LABELS, classes=CLASSES)
+    return authors.read(text.encode(), file, Path("results.zip"), labels=LABELS, classes=CLASSES)
 
 
 def test_answers_are_those_counted_by_hand_for_each_exact_model_and_what_is_absent_is_so(tmp_path):
@@ -92,7 +92,7 @@ def ours(*models: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
     """The authors' notebook takes for a model's the files whose names contain the model's."""
     names = ["resnet", "resnet_large", "large", "vit", "rain"]
-    out = answers.export_answers(*ours(*names), tmp_path / "out", labels=LABELS)
+    out = authors.export_predictions(*ours(*names), tmp_path / "out", labels=LABELS)
     table = pd.read_csv(out / "vit__heavy_snow.csv", index_col=0)
     assert list(table.columns) == [*answers.COLUMNS, "vit"]
     assert table.iloc[1].tolist() == [22.0, 22.0, "heavy_snow", FOLDERS[22], "seed_0002_scale_1000.png", "bald eagle", 2, 1.0, np.True_]

@@ -25,7 +25,9 @@ MARK = "cns"  # around an exported name that other names contain
 TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}  # in the column of right and wrong
 
 
-def import_answers(source: Path, *, labels: list[str], classes: list[str], folder: Path, without: Collection[str] = ()) -> dict[str, Path]:
+def import_predictions(
+    source: Path, *, labels: list[str], classes: list[str], folder: Path, without: Collection[str] = ()
+) -> dict[str, Path]:
     """Writes one table of predictions per model from the csv files of a zip or folder; other tables in `folder` are deleted.
 
     Models in `without` are left out. A class is labels[index]; scale 0 stays under each shift. After an error everything is as it was.
@@ -35,10 +37,10 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
         files = {model: by_shift for model, by_shift in by_model(archive.names, source).items() if model not in without}
         demand(len(set(map(identifier, files))) == len(files), "models", sorted(files), "names that differ in more than blanks")
         shifts = set().union(*files.values())
-        for model, by_shift in tqdm(files.items(), desc="answers", disable=None):
+        for model, by_shift in tqdm(files.items(), desc="predictions", disable=None):
             if missing := sorted(shifts - by_shift.keys()):
-                whole = f"answers under all of the {len(shifts)} shifts, or this classifier left out (cns official --without {model})"
-                raise ValueError(f"{source}: no answers of {model!r} under {', '.join(map(repr, missing))}; accepted: {whole}")
+                whole = f"predictions under all of the {len(shifts)} shifts, or this classifier left out (cns official --without {model})"
+                raise ValueError(f"{source}: no predictions of {model!r} under {', '.join(map(repr, missing))}; accepted: {whole}")
             parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in by_shift.values()]
             tables.store(pd.concat(parts, ignore_index=True), staging / f"{identifier(model)}.parquet", tables.imported)
     return {model: folder / f"{identifier(model)}.parquet" for model in files}
@@ -101,7 +103,7 @@ def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: li
     return table.astype({"seed": int}).assign(model=unmarked(model), top1=given, top5=[[] for _ in given], **absent)
 
 
-def export_answers(
+def export_predictions(
     predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str], form: str = "png", version: dict | None = None
 ) -> Path:
     """Writes predictions of the kept trajectories as the authors' csv files, in a new folder or zip (by the name of `target`).
