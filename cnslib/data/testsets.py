@@ -57,7 +57,9 @@ class Reassessed(TestSet):
     def predictions(self, logits: Float[np.ndarray, "rows 1000"]) -> list[str]:
         """The picture's class where the largest output is any of its labels, else that output's own class."""
         labels, best = imagenet.labels(), logits.argmax(axis=1).tolist()
-        return [name if place in own else labels[place] for name, own, place in zip(self.table["class"], self.right, best, strict=True)]
+        return [
+            name if place in indices else labels[place] for name, indices, place in zip(self.table["class"], self.right, best, strict=True)
+        ]
 
 
 def reassessed(file: Path, pictures: Path, classes: list[str]) -> Reassessed:
@@ -66,18 +68,18 @@ def reassessed(file: Path, pictures: Path, classes: list[str]) -> Reassessed:
     ValueError names a file that is no list of 50,000 lists, and a picture whose name does not tell its number.
     """
     listed = document(file, key=f"synthetic.tests, {REAL}")
-    whole = isinstance(listed, list) and len(listed) == VALIDATED and all(isinstance(own, list) for own in listed)
+    whole = isinstance(listed, list) and len(listed) == VALIDATED and all(isinstance(labels, list) for labels in listed)
     demand(whole, f"{REAL}: {file}, entries", len(listed), f"{VALIDATED:,} lists of labels, in the order of the validation pictures")
     rows, right = list[tuple[str, int, Path]](), []
     for name in classes:
         folder = imagenet.class_folder(pictures / "val", name)
-        for path in (folder / found for found in readable([own.name for own in folder.iterdir()], folder)):
-            told = re.fullmatch(r"ILSVRC2012_val_(\d{8})", path.stem)
-            number = int(told[1]) if told else 0
+        for path in map(folder.joinpath, readable([file.name for file in folder.iterdir()], folder)):
+            numbered_name = re.fullmatch(r"ILSVRC2012_val_(\d{8})", path.stem)
+            number = int(numbered_name[1]) if numbered_name else 0
             demand(1 <= number <= VALIDATED, f"{REAL}: picture in {folder}", path.name, "ILSVRC2012_val_00000001.JPEG and so on")
-            if own := listed[number - 1]:
-                rows.append((name if imagenet.index(name) in own else imagenet.labels()[own[0]], number, path))
-                right.append(own)
+            if indices := listed[number - 1]:
+                rows.append((name if imagenet.index(name) in indices else imagenet.labels()[indices[0]], number, path))
+                right.append(indices)
     return Reassessed(REAL, pd.DataFrame(rows, columns=["class", "seed", "file"]), {}, right)
 
 

@@ -64,7 +64,7 @@ def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -
 
     def rows(name: str) -> pd.DataFrame:
         parts = artifacts.batches(images, name)
-        return pd.concat([own[tables.KEY].assign(mirrored_probability=mirrored_probability(own, oracle)) for own in parts])
+        return pd.concat([part[tables.KEY].assign(mirrored_probability=mirrored_probability(part, oracle)) for part in parts])
 
     probabilities = workers.stored(stamps, rows, mirrored_schema, folder=folder, device=oracle.device)
     return probabilities.set_index(tables.KEY)["mirrored_probability"]

@@ -96,8 +96,8 @@ def generated(images: Path, kept: pd.DataFrame, *, labels: list[str], settings: 
     demand(len(rows) > 0, "artifacts/filtering/kept.parquet", 0, "at least one kept trajectory")
     digests = [units.verified(images / f"{identifier(shift)}.parquet") for shift in shifts]
     origin = units.digest(digests, rows[tables.KEY].to_dict("list"))
-    batches = (own.merge(kept, on=tables.TRAJECTORY) for shift in shifts for own in artifacts.batches(images, shift))
-    drawn = (tables.decode(data, "generated") for own in batches for data in own["image"])
+    batches = (part.merge(kept, on=tables.TRAJECTORY) for shift in shifts for part in artifacts.batches(images, shift))
+    drawn = (tables.decode(data, "generated") for part in batches for data in part["image"])
     if settings.tests:
         folder.mkdir(parents=True, exist_ok=True)
         shown: np.ndarray = np.lib.format.open_memmap(folder / "generated.npy", "w+", np.uint8, (len(rows), SIDE, SIDE, 3))

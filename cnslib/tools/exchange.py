@@ -125,7 +125,7 @@ def rebuild(options: argparse.Namespace) -> int:
 
 
 def bring_out(folder: Path, sections: dict) -> list[Path]:
-    """Writes cns_bench.zip (images, annotations) and results.zip (predictions) as the authors have theirs, and croissant.json of our tables."""
+    """Writes cns_bench.zip (images, annotations) and results.zip (predictions) as the authors do, and croissant.json of our tables."""
     layout, about, run = paths.Layout(sections["base"].out), sections["dataset"], read.Run("dataset", sections, ())
     kept, predictions = artifacts.kept(run), artifacts.top1(run).astype(dict.fromkeys(tables.TEXTS, str))
     labels, images = encoders.read_labels(sections["base"].labels), layout.artifacts("generation")

@@ -109,7 +109,7 @@ WORDS: list[tuple[Any, str]] = [  # a key means the same in all sections, but fo
     (dict[Literal["imagenet-r", "imagenet-a", "imagenetv2", "imagenet-sketch", "objectnet", "imagenet-real"], str], "tests"),
     (Text, "cite_as creator description name provider launcher data_collection data_social_impact data_release_maintenance_plan"),
     (bool, "card_each"),
-    (list[str], "keywords peers pretrained same_pool sizes data_collection_type machine_annotation_tools data_annotation_protocol"),
+    (list[str], "keywords peers pretrained same_pool without sizes data_collection_type machine_annotation_tools data_annotation_protocol"),
     (list[str], "data_biases data_limitations data_use_cases personal_sensitive_information"),
     (Names, "license networks classes"),
     (Annotated[list[Shift], Field(min_length=1), DISTINCT], "shifts"),

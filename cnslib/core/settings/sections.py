@@ -112,7 +112,7 @@ class Scheduling(f.Section):
 
 
 SAMPLERS = Annotated[dict[f.FileName, Annotated[Scheduling, f.mapped(Scheduling)]], Field(min_length=1), f.OTHER_FILES]
-COMPARED = "samplers reference rce_reference shifts seeds counts retrained retrained_seeds"
+COMPARED = "samplers reference rce_reference without shifts seeds counts retrained retrained_seeds"
 RETRAINED: Any = {"retrained": Annotated[list[f.Seed], f.DISTINCT], "retrained_seeds": f.Some}
 Ablation: Any = section("Ablation", COMPARED, Resampled, **RETRAINED, samplers=SAMPLERS, rules=[among("reference", "samplers")])
 
