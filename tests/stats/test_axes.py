@@ -44,6 +44,8 @@ def test_the_resamples_of_rce_give_the_table_of_rce():
     found = axes.relative_errors(errors, reference="alexnet")
     assert found[0].to_numpy() == pytest.approx(table["estimate"].to_numpy())
     assert bootstrap.percentiles(found[1:].to_numpy(), 0.95) == pytest.approx(table[["low", "high"]].to_numpy().T)
+    errors[5, :, 0] = 0.0  # a resample in which the reference loses nothing
+    assert np.isfinite(axes.relative_errors(errors, reference="alexnet")[5]).all()
 
 
 def test_the_deviation_between_classifiers_without_chance_is_the_standard_deviation():
@@ -86,7 +88,7 @@ def test_the_order_agrees_fully_with_the_papers_where_it_is_the_same_and_has_no_
     words = {"a": falling([1, 0.9, 0.8], 50), "b": falling([1, 0.6, 0.5], 50), "c": falling([1, 0.3, 0.1], 50)}
     words["mixer"] = falling([1, 0.95, 0.95], 50)
     errors = errors_of(predictions(words))
-    paper = pd.DataFrame({"axis": ["x"] * 5 + ["y"] * 3, "classifier": [*"abcd", "mixer", *"abc"], "drop": [1, 2, 3, 0, 9, 3, 2, 1]})
+    paper = pd.DataFrame({"axis": ["y"] * 5 + ["x"] * 3, "classifier": [*"abcd", "mixer", *"abc"], "drop": [1, 2, 3, 0, 9, 3, 2, 1]})
     found = axes.order_agreement(accuracy.drop(errors).mean("scale")[:, -1], paper, column="drop")
     assert found[["estimate", "low", "high"]].to_numpy().tolist() == [[1, 1, 1], [-1, -1, -1]]
     assert found["n"].tolist() == [3, 3]
