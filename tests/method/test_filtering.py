@@ -115,6 +115,8 @@ def test_rates_of_ten_hand_counted_images():
         "accuracy": (10, 8 / 10),
     }
     assert all(0 <= record["low"] <= record["estimate"] <= record["high"] <= 1 for record in found.values())
+    named = filtering.outcomes(table[::-1], ~pd.Series(dropped)[::-1])
+    assert named.sort_index().tolist() == ["caught"] * 3 + ["missed", "lost"] + ["kept"] * 5
 
 
 def test_the_oracles_label_is_a_probability_below_chance():
@@ -146,7 +148,9 @@ def test_a_stricter_label_has_more_out_of_class_images_and_each_recall_its_own_r
 def test_more_passes_drop_more():
     table = benchmark(noise=0.3)
     table[list(DETECTORS)] += np.random.default_rng(1).normal(scale=0.1, size=(len(table), 4))
-    sweep = filtering.sweep(table, table, settings=SETTINGS).pivot(index="passes", columns="measure", values="estimate")
+    rows = filtering.sweep(table, table, settings=SETTINGS)
+    assert set(rows.query("measure == 'kept'")["n"]) == {40}  # trajectories
+    sweep = rows.pivot(index="passes", columns="measure", values="estimate")
     assert list(sweep.index) == [1, 2, 3, 4] and set(sweep) == {"tpr", "fpr", "accuracy", "kept"}
     assert sweep["tpr"].is_monotonic_increasing and sweep["fpr"].is_monotonic_increasing and sweep["kept"].is_monotonic_decreasing
 
@@ -167,7 +171,7 @@ def test_a_single_class_and_seed_has_no_other_labels_and_keeps_all():
     table = benchmark().query("`class` == 'bag' and seed == 1")
     assert filtering.cross_validated(filtering.rules(3)["ours"], table, recall=0.9).all()
     empty = table.iloc[:0]
-    assert filtering.compare(empty, recall=0.9, settings=SETTINGS)["n"].eq(0).all()
+    assert filtering.compare(empty, recall=0.9, settings=SETTINGS).set_index("rule")["n"].eq(0).all()
 
 
 @pytest.fixture(scope="module")

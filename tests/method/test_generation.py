@@ -12,7 +12,7 @@ from golden_units import difference
 from PIL import Image
 from tiny_sliders import CLASSES, SHIFTS, plain_images, random_sliders
 
-from cnslib.core import recipes, tables
+from cnslib.core import recipes, tables, units
 from cnslib.core.settings import method
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation
@@ -192,9 +192,10 @@ def test_the_ways_are_told_in_digests_but_for_the_benchmarks_own_and_do_not_take
     assert FAST.single(pipe, settings=SETTINGS).identity == samplers["fast"].identity == unipc | recipe
     assert samplers["fused"].identity == {"scheduler": "DDIMScheduler", "spacing": "leading"} | recipe
     assert FUSED.single(pipe, settings=SETTINGS).identity == samplers["exact"].identity == {}
-    stamps = {generation.stamp(sampler, CLASSES, seeds=2, origin=origin, scales=[0.0]) for sampler in samplers.values()}
+    pairs = itertools.product(samplers.values(), (1, 2))
+    stamps = {generation.stamp(sampler, CLASSES, seeds=seeds, origin=origin, scales=[0.0]) for sampler, seeds in pairs}
     assert samplers["exact bfloat16"].identity == {"dtype": "bfloat16"}
-    assert len(stamps) == 6 and tuple(SAMPLING_MODES) == get_args(get_type_hints(method.Base)["drawing"])
+    assert len(stamps) == 12 and tuple(SAMPLING_MODES) == get_args(get_type_hints(method.Base)["drawing"])
 
 
 @pytest.mark.slow
@@ -273,6 +274,10 @@ def test_the_tiny_units_are_the_golden_ones_with_every_scale_once(undisturbed, p
         tables.complete(table, itertools.product([shift], CLASSES, (1, 2), scales), tables.KEY, shift)
         assert table["image"].nunique() == len(table)
     assert not difference(recipes.GENERATION, tables.read(undisturbed[SHIFT], tables.images))
+    plain, own = undisturbed["unshifted"], tmp_path / "plain.parquet"
+    given = {"seeds": 2, "origin": origin, "path": own}
+    alone = generation.unshifted_shard(generation.Sampler(pipe, settings=SETTINGS), CLASSES, **given)
+    assert alone.equals(tables.read(plain, tables.images)) and units.sidecar(own).read_bytes() == units.sidecar(plain).read_bytes()
     sliders = random_sliders(pipe, tmp_path / "sliders", [SHIFT], CLASSES, rank=RANK, alpha=ALPHA)
     sampler, grid = generation.Sampler(pipe, settings=SHORT, mode=FUSED), {"scales": SCALES, "seeds": 2, "origin": origin}
     found = generation.generate(sampler, [SHIFT], CLASSES, **grid, sliders=sliders, folder=tmp_path)

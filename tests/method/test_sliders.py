@@ -13,7 +13,7 @@ from tiny_sliders import CLASSES, SETTINGS, SHIFTS
 from cnslib.core import units
 from cnslib.method import sliders
 from cnslib.method.sliders import PAPER, RECIPES
-from cnslib.models import adapters, text_to_image
+from cnslib.models import adapters, exports, text_to_image
 
 RELEASED = RECIPES["released"]
 PAIR = ("heavy snow", "sneaker")
@@ -248,6 +248,18 @@ def test_a_shift_has_its_own_eta_and_iterations_and_another_shift_stays_as_it_is
         told = json.loads(adapters.header(path)["settings"])
         assert told["eta"] == (2.0 if own else SETTINGS.eta)
         assert told["iterations"] == len(sliders.loss_curve(path)) == SETTINGS.iterations + own
+
+
+def test_the_authors_sliders_are_taken_as_they_are(make, one, pipe, origin, tmp_path):
+    stem, pair = "heavy_snow_class_770_alpha1.0_rank4_noxattn", ("heavy snow", "running shoe")
+    (given := tmp_path / "given" / stem / f"{stem}_last.pt").parent.mkdir(parents=True)
+    exports.export_slider(pipe.unet, one("paper"), given)
+    more = dataclasses.replace(origin, tokens=origin.tokens | {"running shoe": "its token"})
+    path = make(str(tmp_path / "given"), *([part] for part in pair), origin=more)[pair]
+    told, weights, wanted = adapters.header(path), load_file(path), load_file(one("paper"))
+    assert [told[key] for key in ("shift", "class", "base", "recipe", "settings")] == [*pair, origin.base, "imported", "{}"]
+    assert json.loads(told["prompts"]) == list(sliders.prompts(*pair, texts={}, recipe=RELEASED))
+    assert weights.keys() == wanted.keys() and all(torch.equal(weights[key], wanted[key]) for key in wanted)
 
 
 def test_the_recipes_do_not_take_each_others_sliders(origin):

@@ -44,6 +44,8 @@ def test_the_resamples_of_rce_give_the_table_of_rce():
     found = axes.relative_errors(errors, reference="alexnet")
     assert found[0].to_numpy() == pytest.approx(table["estimate"].to_numpy())
     assert bootstrap.percentiles(found[1:].to_numpy(), 0.95) == pytest.approx(table[["low", "high"]].to_numpy().T)
+    errors[5, :, 0] = 0.0  # a resample in which the reference loses nothing
+    assert np.isfinite(axes.relative_errors(errors, reference="alexnet")[5]).all()
 
 
 def test_the_deviation_between_classifiers_without_chance_is_the_standard_deviation():
@@ -83,7 +85,7 @@ def test_a_published_number_of_the_wrong_preprocessing_gets_no_verdict_and_its_c
 def test_the_order_agrees_fully_with_the_papers_where_it_is_the_same():
     words = {"a": falling([1, 0.9, 0.8], 50), "b": falling([1, 0.6, 0.5], 50), "c": falling([1, 0.3, 0.1], 50)}
     errors = errors_of(predictions(words))
-    paper = pd.DataFrame({"axis": ["x"] * 4 + ["y"] * 3, "classifier": [*"abcdabc"], "drop": [1, 2, 3, 0, 3, 2, 1]})
+    paper = pd.DataFrame({"axis": ["y"] * 4 + ["x"] * 3, "classifier": [*"abcdabc"], "drop": [1, 2, 3, 0, 3, 2, 1]})
     found = axes.order_agreement(accuracy.drop(errors).mean("scale")[:, -1], paper, column="drop")
     assert found[["estimate", "low", "high"]].to_numpy().tolist() == [[1, 1, 1], [-1, -1, -1]]
     assert found["n"].tolist() == [3, 3]

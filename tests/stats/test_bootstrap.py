@@ -138,6 +138,7 @@ def test_rows_without_a_value_do_not_count_and_one_unit_has_no_interval():
     alone = bootstrap.mean(pd.Series([1.0, 2.0, np.nan]), rows, settings=SETTINGS)
     assert (alone["n"], alone["estimate"]) == (2, 1.5) and np.isnan([alone["low"], alone["high"]]).all()
     assert bootstrap.mean(pd.Series([np.nan] * 3), rows, settings=SETTINGS)["n"] == 0
+    assert bootstrap.resampling_weights(rows[:0], settings=SETTINGS)[1].size == 0
 
 
 def test_a_reflected_interval_turns_the_percentiles_round_at_the_sample_and_stays_in_its_range():

@@ -177,7 +177,7 @@ def test_gaps_that_open_with_the_scale_grow_and_parallel_curves_do_not():
 
 
 STEP = {"a": [".xx"] * 40, "b": [".xx"] * 36 + ["..x"] * 4}
-EVEN = {"a": [".xx"] * 20 + ["..x"] * 20, "b": [".xx"] * 22 + ["..x"] * 18}
+EVEN = {"a": [".xx"] * 20 + ["..x"] * 18 + ["x.."] * 2, "b": [".xx"] * 22 + ["..x"] * 18}
 
 
 def test_failures_at_one_scale_are_less_gradual_than_failures_at_all():
@@ -245,15 +245,17 @@ def test_a_claim_on_rce_without_a_defined_shift_is_not_measured_and_the_drop_sti
     row = beside(found, "less", measure="rCE", first="good", second="bad")
     assert row["verdict"] == "not measured" and row["n"] == 0 and np.isnan(row["estimate"])
     assert row["drop_verdict"] == "same direction" and row["drop_n"] == 40
+    assert beside(found, "less", first="good", second="bad")["drop_verdict"] == ""
 
 
 def test_rce_and_average_drop_stand_side_by_side_and_may_disagree():
     """Under fog the reference loses little, so that fog weighs most in rCE, and there the order is another."""
     fog = {"a": ["..x"] * 12 + ["..."] * 48, "b": ["..."] * 60, "c": [".xx"] * 12 + ["..."] * 48}
     snow = {"a": [".xx"] * 60, "b": [".xx"] * 30 + ["..."] * 30, "c": ["..."] * 60}
-    row = beside(evidence(snow=snow, fog=fog), "less", measure="rCE", first="b", second="c")
-    assert row["estimate"] == pytest.approx((2 - 0.5) / 2) and row["verdict"] == "same direction"
-    assert row["drop_estimate"] == pytest.approx((24 - 60) / 120 / 3) and row["drop_verdict"] == "opposite direction"
+    found = evidence(snow=snow, fog=fog, painting=dict.fromkeys("abc", ["..."] * 60))  # where rCE is not defined
+    row = beside(found, "less", measure="rCE", first="b", second="c")
+    assert row["estimate"] == pytest.approx((2 - 0.5) / 2) and row["verdict"] == "same direction" and row["n"] == 120
+    assert row["drop_estimate"] == pytest.approx((24 - 60) / 180 / 3) and row["drop_verdict"] == "opposite direction"
 
 
 @pytest.mark.parametrize(

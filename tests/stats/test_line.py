@@ -49,7 +49,9 @@ def test_slopes_intervals_r_and_p_are_those_of_statsmodels_and_scipy_and_holm_le
 def test_a_model_moved_off_the_line_by_a_tenth_gains_a_tenth_over_the_line_of_the_others():
     ood = EXACT.copy()
     ood[2] += 0.1
-    found, others = line.points(shares(ood), catalog(ID)), list("abdef")
+    errors, others = shares(ood), list("abdef")
+    errors[:, 1] = 0.5  # a gain is the mean over the single shifts, not that of all images
+    found = line.points(errors, catalog(ID))
     assert line.gain(found, others)[0, 0].sel(model="c").to_numpy() == pytest.approx([0.1] * 3)
     assert line.mean_gains(found, others)["estimate"].tolist() == pytest.approx([0, 0, 0.1, 0, 0, 0])
     weight = line.leverage(found).set_index("model")["leverage"]["c"]
@@ -116,7 +118,7 @@ def test_points_are_shown_in_accuracy_with_what_scipys_line_through_the_sample_e
     ood = np.stack([0.5 + 0.2 * np.sin(9 * ID), 0.8 * ID + 0.05 * np.cos(9 * ID), 0.5 * ID], 1)
     fitted = scipy.stats.linregress(ID, ood[:, 1])
     table = line.scatter(between((ID, ood), (1 - ID, ood[::-1])), shift="heavy snow", scale=0.5)
-    assert table["expected"].tolist() == pytest.approx((fitted.intercept + fitted.slope * ID).tolist()) and set(table["n"]) == {400}
+    assert table["expected"].tolist() == pytest.approx(fitted.intercept + fitted.slope * ID) and {*table.n, *table.scale} == {400, 0.5}
     assert table["ood"].tolist() == pytest.approx(ood[:, 1]) and table["id_low"].tolist() == pytest.approx(1 - ID)
     probit = line.scatter(line.points(shares(EXACT), catalog(ID), axes="probit"), shift="heavy snow", scale=0.5)
     for name, values in {"id": ID, "ood": EXACT[:, 1]}.items():
@@ -167,7 +169,7 @@ def test_partial_correlation_and_p_value_are_those_of_statsmodels_where_families
     for at, scale in enumerate(SCALES):
         data = pd.DataFrame({"id": found["id"][0, 0], "ood": found["ood"][0, 0, :, at], "size": DOUBLINGS}, index=list("abcdefgh"))
         result = smf.ols("ood ~ size + id + C(family)", data.loc[own.index].assign(family=own["family"])).fit()
-        t, row = result.tvalues["size"], table.query(f"{SNOW} and scale == {scale}").iloc[0]
+        t, row = result.tvalues["size"], table.query(f"{SNOW} and scale == {scale} and family == @name and models == {len(own)}").iloc[0]
         assert row["estimate"] == pytest.approx(t / np.sqrt(t**2 + result.df_resid)) and row["p"] == pytest.approx(result.pvalues["size"])
     for _, part in table.groupby("shift"):
         assert part["p_holm"].tolist() == pytest.approx(multipletests(part["p"], method="holm")[1])
@@ -186,11 +188,13 @@ def test_a_correlation_without_noise_is_that_of_the_residuals_of_all_shifts_and_
 @pytest.mark.parametrize("effect", [0.01, -0.01])
 def test_size_that_moves_accuracy_at_a_given_id_accuracy_correlates_fully_and_remains_above_the_line_of_the_others(effect):
     start = np.array([0.6, 0.6, 0.6, 0.6, 0.6, 0.3, 0.9, 0.5]) + 0.001 * np.cos(np.arange(8))
-    found = points(start, 0.1 + 0.5 * start + effect * DOUBLINGS * (np.arange(8) < 5))
+    ood = 0.1 + 0.5 * start + effect * DOUBLINGS * (np.arange(8) < 5)
+    found = points(start, ood)
     families = size.sized(found, PARAMETERS, {"resnet": list("abcde")})
     for table in (size.partial(found, families), size.noise_free(found, families)):
         assert table[["estimate", "low", "high"]].to_numpy() == pytest.approx(np.sign(effect))
-    assert size.per_doubling(found, families, list("fgh")).set_index("of").loc["gain", "estimate"] == pytest.approx(effect)
+    slopes = size.per_doubling(found, families, list("fgh")).set_index("of")["estimate"].to_dict()
+    assert slopes == pytest.approx({"OOD accuracy": np.polyfit(DOUBLINGS[:5], ood[:5], 1)[0], "gain": effect})
 
 
 def test_equal_id_accuracies_or_no_family_of_several_sizes_leave_the_correlation_open():
@@ -199,6 +203,8 @@ def test_equal_id_accuracies_or_no_family_of_several_sizes_leave_the_correlation
     assert everyone(size.noise_free)(found)["estimate"].isna().all()
     families = size.sized(found, PARAMETERS, {"resnet": ["a", "b"]})
     assert families == {} and all(table(found, families).empty for table in (size.partial, size.noise_free, size.per_doubling))
+    with pytest.raises(ValueError, match=r"weights of a, c is not known; known: b, d"):
+        size.sized(found, {"b": 1, "d": 2}, {"resnet": list("abcd")})
 
 
 def printed(**columns) -> pd.DataFrame:
@@ -230,4 +236,5 @@ def test_claims_about_lines_are_our_records_beside_the_papers():
     gains = line.mean_gains(found["linear"])["estimate"]
     assert table["estimate"].tolist() == pytest.approx([0.5, line.steeper(found["linear"])["estimate"], gains[0] - gains[1], 0.1])
     assert table["published"].tolist() == ["above 0.5", "above 0", "above 0", -0.358] and set(RECORD) <= set(table)
+    assert table.index[2:].tolist() == ["gain of ConvNeXt minus that of DeiT", "partial correlation, vit"]
     assert len(papers.claims(found, family.head(0), None, {"convnext": "absent"})) == 2

@@ -3,9 +3,10 @@ import pytest
 import xarray as xr
 from tiny_answers import SCALES, SETTINGS, falling, predictions
 
+from cnslib.core import paths
 from cnslib.stats import accuracy, papers
 
-PUBLISHED = pd.DataFrame({0.0: [0.9, 0.8, 0.7, 0.6], 0.5: [0.8] * 4, 1.0: [0.6, 0.6, 0.6, 0.6]}, index=list("abcd"))
+PUBLISHED = pd.DataFrame({0.0: [0.9, 0.8, 0.7, 0.6], 0.5: [0.85, 0.8, 0.8, 0.75], 1.0: [0.6, 0.6, 0.6, 0.6]}, index=list("abcd"))
 
 
 def errors(models: dict[str, list[float]]) -> xr.DataArray:
@@ -13,6 +14,10 @@ def errors(models: dict[str, list[float]]) -> xr.DataArray:
     still = {name: falling(own[:1] * 3, 20) for name, own in models.items()}
     table = pd.concat([predictions(words), predictions(still, "heavy fog")])
     return accuracy.by_shift(accuracy.wrong_predictions(table), SETTINGS)
+
+
+def test_published_accuracies_are_table_5s_at_our_scales():
+    assert papers.read(paths.PUBLISHED, [2.5, 0.0]).loc["clip_resnet101"].to_dict() == {2.5: 0.74, 0.0: 0.86}
 
 
 def test_the_shape_of_a_curve_by_hand():

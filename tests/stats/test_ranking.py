@@ -59,7 +59,7 @@ def test_the_p_values_of_one_scale_are_corrected_after_holm():
 
 
 def test_a_difference_of_a_single_unit_has_no_p_value_and_a_few_empty_resamples_change_none():
-    values = np.array([0.1, 0.05, 0.15, 0.1, np.nan])
+    values = np.array([0.1, 0.05, 0.15, np.nan])
     assert ranking.wald(values) == pytest.approx(ranking.wald(values[:-1]))
     assert np.isnan(ranking.wald(np.array([0.1, np.nan, np.nan])))
 
@@ -70,7 +70,8 @@ def test_agreement_is_the_kendall_tau_of_scipy():
     found = errors(predictions(words))
     accuracies = 1 - found.sel(resample=0, shift=accuracy.ALL).to_pandas()
     expected = [scipy.stats.kendalltau(accuracies[0.0], accuracies[scale]).statistic for scale in SCALES]
-    assert estimates(ranking.agreement(found), shift=accuracy.ALL) == pytest.approx(expected)
+    agreed = ranking.agreement(found).query("shift == @accuracy.ALL").set_index("scale")["estimate"]
+    assert agreed.to_dict() == pytest.approx(dict(zip(SCALES, expected, strict=True)))
 
 
 def noisy(seed, items=9, resamples=40, noise=0.03):
@@ -92,7 +93,7 @@ def taus(values):
     return np.array([scipy.stats.kendalltau(*own.T).statistic for own in values])
 
 
-@pytest.mark.parametrize(("seed", "resamples"), [(0, 40), (1, 40), (0, 3), (4, 3)])
+@pytest.mark.parametrize(("seed", "resamples"), [(0, 40), (1, 40), (0, 3), (2, 3), (4, 3)])
 def test_an_interval_of_tau_reaches_as_far_as_the_percentiles_and_as_the_shrunk_values_say(seed, resamples):
     values = noisy(seed, resamples=resamples)
     found, own, still = ranking.order_record(values[..., 0], values[..., 1], 7, 0.9), taus(values), taus(ranking.shrunk(values))

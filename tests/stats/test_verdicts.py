@@ -76,6 +76,8 @@ def test_every_verdict_names_its_rule():
     rules = ["above 0", "within 0.1 of 0.2", "within 0.1 of the interval, or side of 0.5", "no direction to compare", "within 0.1 of 0.2"]
     assert table["rule"].tolist() == rules
     assert table["verdict"].tolist() == [SAME, AGREES, AGREES, UNMEASURED, AGREES]
+    with pytest.raises(ValueError, match=r"published.*over 0"):
+        verdicts.read("over 0")
     assert verdicts.beside(ours, 0.2)["rule"].tolist() == ["in the interval, or side of 0"] * 5
     assert table["difference"].tolist() == pytest.approx([np.nan, 0, 0, -0.7, 0], nan_ok=True)  # a side is no number to differ from
 

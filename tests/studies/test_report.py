@@ -36,24 +36,39 @@ def estimate(table: pd.DataFrame, model: str = "mine", shift: str = accuracy.ALL
     return row
 
 
-def test_every_table_is_what_one_counts_by_hand(found):
+def test_every_table_is_what_one_counts_by_hand(found, benchmark):
     assert [estimate(found.tables["accuracy"], scale=scale) for scale in SCALES] == [1.0, 1.0, 0.5]
     assert [estimate(found.tables["survival"], scale=scale) for scale in SCALES] == [1.0, 1.0, 0.5]
     assert estimate(found.tables["never"]) == 0.5
     assert np.isnan(estimate(found.tables["rce"], shift=accuracy.MEAN))  # two trajectories per shift, and the rule asks for 50
     pairs = found.tables["pairs"].query("scale == 2").set_index("second")
     assert pairs["first"].eq("mine").all() and pairs["estimate"].to_dict() == {"perfect": -0.5, "reference": 0.5}
+    fewer = dataclasses.replace(benchmark, kept=benchmark.kept[benchmark.kept["seed"] > 1])
+    assert set(report.compare(found.predictions, fewer).tables["accuracy"]["n"]) == {10, 20}  # under one shift, under both
     summary = found.summary.set_index("quantity")
     assert summary.loc["accuracy at scale 2", ["estimate", "place", "of"]].tolist() == [0.5, 2, 3]
     names = ["accuracy at scale 0", "accuracy at scale 2", "accuracy drop at scale 2", "CE", "rCE", "never failed", "median failure scale"]
     assert summary.index.tolist() == names
 
 
+def test_predictions_of_a_classifier_without_files_are_kept_and_the_same(found, benchmark, tmp_path):
+    given = {"shards": benchmark.predict.keywords["shards"], "batch_size": 4, "folder": tmp_path}
+    both = report.cached(found.classifier, **given), found.predictions
+    own, beside = (table.astype({"shift": str, "class": str}).set_index(tables.KEY)["margin"].sort_index() for table in both)
+    pd.testing.assert_series_equal(own, beside)
+
+
+def test_the_benchmark_is_that_of_the_parameters(tmp_path):
+    run = read.Run("report", read.load(paths.resolve("params.yaml")), ())
+    assert report.benchmark().predict.keywords["batch_size"] == run.evaluation.batch_size
+    assert report.of_images(run, batch_size=2, settings=run.accuracy, folder=tmp_path).predict.keywords["folder"] == tmp_path
+
+
 def test_differences_are_ones_own_accuracy_minus_that_of_each_other():
     pairs = {"first": ["a", "a", "mine"], "second": ["mine", "z", "z"], "scale": 1.0, "n": 9, "p": [0.01, 0.5, 0.03]}
     pairs |= {"estimate": [0.2, 0.4, 0.3], "low": [0.1, 0.3, 0.2], "high": [0.5, 0.6, 0.4], "p_holm": 1.0}
     table = report.differences(pd.DataFrame(pairs), "mine")
-    assert table[["first", "second"]].to_numpy().tolist() == [["mine", "a"], ["mine", "z"]]
+    assert table[["first", "second"]].T.to_dict("list") == {0: ["mine", "a"], 1: ["mine", "z"]}
     assert table[["estimate", "low", "high"]].to_numpy().tolist() == [[-0.2, -0.5, -0.1], [0.3, 0.2, 0.4]]
     assert table["p_holm"].tolist() == pytest.approx([0.02, 0.03])  # two comparisons are this one's own
 
