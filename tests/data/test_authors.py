@@ -94,7 +94,7 @@ def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
     names = ["resnet", "resnet_large", "large", "vit", "rain"]
     out = authors.export_predictions(*ours(*names), tmp_path / "out", labels=LABELS)
     table = pd.read_csv(out / "vit__heavy_snow.csv", index_col=0)
-    assert list(table.columns) == [*answers.COLUMNS, "vit"]
+    assert list(table.columns) == [*authors.COLUMNS, "vit"]
     assert table.iloc[1].tolist() == [22.0, 22.0, "heavy_snow", FOLDERS[22], "seed_0002_scale_1000.png", "bald eagle", 2, 1.0, np.True_]
     files = sorted(path.name for path in out.iterdir())
     columns = {name: pd.read_csv(out / name, index_col=0).columns[-1] for name in files}
@@ -103,4 +103,4 @@ def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
     found = bring_in(out, tmp_path / "in")
     assert sorted(found) == sorted(names) and all(set(rows["model"]) == {name} for name, rows in found.items())
     with pytest.raises(ValueError, match=r"classifier: 'a' is not accepted; accepted: a name that no other one contains"):
-        answers.apart(["a", "cns.a.cns"])
+        authors.apart(["a", "cns.a.cns"])

@@ -27,8 +27,8 @@ def test_two_exams_have_shares_with_wilson_intervals_and_their_difference():
 
 def test_what_is_left_of_the_margin_before_an_answer_flips_late():
     """Half of it under snow; a flip in the first step, one that was wrong from the start and one that stays right do not count."""
-    margins = {"snow": [4.0, 2.0, -1.0], "fog": [4.0, -1.0, -2.0], "rain": [-4.0, 3.0, -2.0], "smog": [4.0, 3.0, 2.0]}
-    rows = [("a", shift, "bag", 1, scale, value) for shift, own in margins.items() for scale, value in enumerate(own)]
+    readings = {"snow": [4.0, 2.0, -1.0], "fog": [4.0, -1.0, -2.0], "rain": [-4.0, 3.0, -2.0], "smog": [4.0, 3.0, 2.0]}
+    rows = [("a", shift, "bag", 1, scale, value) for shift, own in readings.items() for scale, value in enumerate(own)]
     table = pd.DataFrame(rows, columns=["model", "shift", "class", "seed", "scale", "margin"])
     left = margins.before_the_flip(table.assign(wrong=table["margin"] < 0))
     assert left.to_dict() == {("a", "snow", "bag", 1): 0.5}

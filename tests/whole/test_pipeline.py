@@ -78,8 +78,8 @@ def test_a_notebook_starts_from_the_committed_file_and_its_own_section(notebook)
 def through_the_door(name: str) -> set[str]:
     """The step (section and folder) behind each function of `data.artifacts` that a notebook calls with its run."""
     doors = dict.fromkeys(("by_shift", "kept", "scores", "scored", "filtered", "version"), "filtering")
-    doors |= dict.fromkeys(("answers", "predictions", "answered", "sizes"), "evaluation")
-    called = re.findall(r"artifacts\.(\w+)\(run", code(name)) + (["answers", "kept"] if "of_images(run" in code(name) else [])
+    doors |= dict.fromkeys(("top1", "predictions", "answered", "sizes"), "evaluation")
+    called = re.findall(r"artifacts\.(\w+)\(run", code(name)) + (["top1", "kept"] if "of_images(run" in code(name) else [])
     return {doors[door] for door in called}
 
 
