@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from transformers import CLIPTextModel
 
 from cnslib.core import paths
-from cnslib.models import networks, tokens
+from cnslib.models import networks, tokens, vmamba  # noqa: F401  (the first and the last register networks with timm)
 
 TOLD = (paths.ROOT / "docs" / "interop.md").read_text()
 CLASSIFIERS = paths.ROOT / "data" / "models" / "classifiers"
