@@ -20,10 +20,8 @@ from cnslib.core.settings.method import Base
 from cnslib.core.settings.read import Run
 from cnslib.core.sources import document
 
-MODELS, SUMMARY = (
-    "models.csv",
-    "heldout.csv",
-)  # numbers of weights; accuracies without a shift, where those of single images are unknown
+MODELS = "models.csv"  # numbers of weights
+SUMMARY = "heldout.csv"  # accuracies without a shift, where those of single images are unknown
 
 
 def grid(base: Base, *, repeated: bool = False) -> pd.MultiIndex:
@@ -103,7 +101,7 @@ def with_pictures(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def top1(run: Run) -> pd.DataFrame:
-    """The first predictions of all classifiers to all images, as `tables.read_top1`."""
+    """The first choice of every classifier for every image, as `tables.read_top1`."""
     files = expected(run.layout.artifacts("evaluation"), run.evaluation.classifiers)
     predictions, whole, end = tables.read_top1(files.values()), grid(run.base), 0
     labels = document(paths.resolve(run.base.labels), key="base.labels")
